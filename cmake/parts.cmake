@@ -25,5 +25,6 @@ target_link_libraries(incipit_llama INTERFACE
   ${llama_root}/lib/libllama.a ${llama_root}/lib/libincipit_jinja.a ${llama_root}/lib/libggml.a
   ${llama_root}/lib/libggml-cpu.a ${llama_root}/lib/libggml-base.a Threads::Threads dl)
 
-set(incipit_parts incipit_llama openvino::runtime OpenSSL::Crypto simdjson::simdjson)
+find_library(XXHASH_LIBRARY xxhash REQUIRED)
+set(incipit_parts incipit_llama openvino::runtime OpenSSL::Crypto simdjson::simdjson ${XXHASH_LIBRARY})
 set(incipit_app_parts CLI11::CLI11)
