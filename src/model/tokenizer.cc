@@ -26,7 +26,7 @@ std::optional<Token> optional_token(llama_token token) {
   return token == LLAMA_TOKEN_NULL ? std::nullopt : std::optional<Token>(token);
 }
 
-VocabularyKind kind_of(llama_vocab_type type) {
+VocabularyKind kind_of(enum llama_vocab_type type) {
   switch (type) {
     case LLAMA_VOCAB_TYPE_SPM:
       return VocabularyKind::kSpm;

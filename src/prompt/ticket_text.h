@@ -20,6 +20,7 @@ inline constexpr std::string_view kEmptyText = "empty_text";
 inline constexpr std::string_view kInvalidUtf8 = "invalid_utf8";
 inline constexpr std::string_view kSpecialToken = "special_token";
 inline constexpr std::string_view kTooLong = "too_long";
+inline constexpr std::string_view kTokeniserFailed = "tokeniser_failed";
 
 struct TicketText {
   std::string text;
