@@ -124,13 +124,20 @@ const FakeRuntime::Cell& FakeRuntime::cell(const Row& source, std::size_t positi
       .cells[position % options_.block_cells];
 }
 
-std::uint64_t FakeRuntime::state_at_end(const Row& source) const {
-  return source.length == 0 ? mix(options_.seed) : cell(source, source.length - 1).state;
+// What attention does: a row looks at every cell before it.
+std::uint64_t FakeRuntime::attend(const Row& source) const {
+  std::uint64_t seen = mix(options_.seed);
+  for (std::size_t i = 0; i < source.length; ++i) seen = mix(seen, cell(source, i).state);
+  return seen;
 }
 
 std::uint64_t FakeRuntime::state_after(TokenSpan prefix) const {
-  std::uint64_t state = mix(options_.seed);
-  for (const Token token : prefix) state = mix(state, static_cast<std::uint64_t>(token) + 1);
+  std::uint64_t seen = mix(options_.seed);
+  std::uint64_t state = 0;
+  for (const Token token : prefix) {
+    state = mix(seen, static_cast<std::uint64_t>(token) + 1);
+    seen = mix(seen, state);
+  }
   return state;
 }
 
@@ -259,10 +266,10 @@ Result<model::Logits> FakeRuntime::evaluate(std::span<const Step> steps) {
   std::size_t wanted = 0;
   std::size_t rows = 0;
   std::size_t logits_rows = 0;
-  std::set<SequenceId> seen;
+  std::set<SequenceId> occurred;
   for (const Step& step : steps) {
     INCIPIT_TRY_VOID(check_step(step));
-    INCIPIT_CHECK(seen.insert(step.sequence).second, "a sequence occurs twice in a pass");
+    INCIPIT_CHECK(occurred.insert(step.sequence).second, "a sequence occurs twice in a pass");
     wanted += blocks_wanted(row(step.sequence), step.tokens.size());
     rows += step.tokens.size();
     logits_rows += step.logits_rows.size();
@@ -277,11 +284,12 @@ Result<model::Logits> FakeRuntime::evaluate(std::span<const Step> steps) {
   std::span<float> out = logits_;
   for (const Step& step : steps) {
     Row& target = row(step.sequence);
+    std::uint64_t seen = attend(target);
     auto next_row = step.logits_rows.begin();
     for (std::size_t i = 0; i < step.tokens.size(); ++i) {
       const Token token = step.tokens[i];
-      const std::uint64_t state =
-          mix(state_at_end(target), static_cast<std::uint64_t>(token) + 1);
+      const std::uint64_t state = mix(seen, static_cast<std::uint64_t>(token) + 1);
+      seen = mix(seen, state);
       append(target, {.token = token, .state = state});
       if (next_row == step.logits_rows.end() || *next_row != i) continue;
       write_logits(state, mix(rows, steps.size()), out.first(options_.vocabulary));

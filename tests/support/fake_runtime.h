@@ -2,10 +2,10 @@
 //
 // A runtime without a model, for tests of everything that stands on Runtime.
 //
-// The cell of a position holds a hash of all tokens up to it, and the logits of a row are a
-// function of that cell alone. So the law of runtime.h holds by construction, a cell that was
-// shared, copied or restored wrongly changes every logit after it, and "cached = recomputed" is
-// a test of microseconds. Cells lie in blocks with reference counts, as in a real runtime, so
+// The state of a position is a hash of its token and of every cell before it, and the logits of a
+// row are a function of that state alone. So the law of runtime.h holds by construction, a cell
+// that was shared, copied or restored wrongly changes every logit after it, and "cached =
+// recomputed" is a test of microseconds. Cells lie in blocks with reference counts, as in a real runtime, so
 // forks, truncations and exhaustion meet the same cases.
 //
 // What can be made to go wrong: an evaluate() that fails, logits that are not finite, cells that
@@ -89,7 +89,7 @@ class FakeRuntime final : public model::Runtime {
   [[nodiscard]] std::size_t blocks_free() const;
   [[nodiscard]] std::size_t blocks_wanted(const Row& target, std::size_t added) const;
   [[nodiscard]] const Cell& cell(const Row& source, std::size_t position) const;
-  [[nodiscard]] std::uint64_t state_at_end(const Row& source) const;
+  [[nodiscard]] std::uint64_t attend(const Row& source) const;
   [[nodiscard]] std::uint64_t state_after(TokenSpan prefix) const;
   [[nodiscard]] Result<void> check_step(const model::Step& step) const;
   std::size_t allocate();
