@@ -30,5 +30,6 @@ foreach(part llama incipit_jinja ggml ggml-cpu ggml-base)
 endforeach()
 target_link_libraries(incipit_llama INTERFACE Threads::Threads ${CMAKE_DL_LIBS})
 
-set(incipit_parts incipit_llama openvino::runtime OpenSSL::Crypto simdjson::simdjson)
+find_library(XXHASH_LIBRARY xxhash REQUIRED)
+set(incipit_parts incipit_llama openvino::runtime OpenSSL::Crypto simdjson::simdjson ${XXHASH_LIBRARY})
 set(incipit_app_parts CLI11::CLI11)
