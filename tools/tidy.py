@@ -185,7 +185,7 @@ def check_words(path, text):
     if path in ("docs/glossary.md", "tools/tidy.py") or path.startswith("third_party/"):
         return
     for word, instead in BANNED_WORDS.items():
-        for match in re.finditer(rf"\b{word}s?\b", text, re.I):
+        for match in re.finditer(rf"\b{word}\b", text, re.I):
             yield text.count("\n", 0, match.start()) + 1, f"'{match.group(0)}': write {instead}"
 
 
