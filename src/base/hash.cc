@@ -4,7 +4,6 @@
 #include <openssl/evp.h>
 
 #include <array>
-#include <bit>
 #include <vector>
 
 #include "base/check.h"
