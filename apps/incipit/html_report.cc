@@ -26,7 +26,8 @@ ModeText mode_text(BenchMode mode) {
     case BenchMode::kFull: return {"full", "the whole prompt for each ticket, one at a time"};
     case BenchMode::kFullBatched: return {"full batched", "whole prompts, many in one pass"};
     case BenchMode::kCached: return {"cached", "the prefix computed once, tickets one at a time"};
-    case BenchMode::kBatched: return {"batched", "the prefix computed once, many tickets in one pass"};
+    case BenchMode::kBatched:
+      return {"batched", "the prefix computed once, many tickets in one pass"};
     case BenchMode::kDeduplicated:
       return {"deduplicated", "as batched, and equal tickets scored once"};
   }

@@ -77,7 +77,10 @@ dd { margin: 0; overflow-wrap: anywhere; }
   .headline section { padding: 12px 14px; font-size: 0.875rem; }
   .figure { font-size: 1.55rem; }
   .wide { display: none; }
-  th, td { padding: 7px 6px; }
+  table { font-size: 0.875rem; }
+  details table { font-size: 0.75rem; }
+  details thead th { font-size: 0.6875rem; }
+  th, td { padding: 6px 4px; }
   dl { grid-template-columns: 1fr; gap: 0; }
   dd { margin-bottom: 8px; }
 }
@@ -85,9 +88,16 @@ dd { margin: 0; overflow-wrap: anywhere; }
   :root { --page: #ffffff; --card: #ffffff; --ink: #000000; --muted: #444444; --line: #bbbbbb;
     --good: #1a7340; --bad: #b3261e; --first: #1d5fc4; --second: #b4510b; --third: #0c7a70;
     --fourth: #7b3fb5; }
-  body { font-size: 11pt; }
+  body { font-size: 10pt; }
   main { max-width: none; padding: 0; }
-  section { break-inside: avoid; }
+  section { padding: 12px 14px; margin-top: 10px; }
+  .plots { grid-template-columns: 1fr 1fr; gap: 0 10px; }
+  .headline { grid-template-columns: repeat(4, 1fr); gap: 10px; margin-top: 12px; }
+  .headline section { padding: 10px 12px; }
+  .figure { font-size: 1.4rem; }
+  table { font-size: 0.75rem; }
+  th, td { padding: 3px 6px; }
+  section:not(.modes), tr { break-inside: avoid; }
   .bar { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
 }
 )css";

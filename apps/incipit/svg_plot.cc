@@ -91,7 +91,9 @@ std::string short_number(double value) {
 std::vector<PlotSeries> drawable_series(const Plot& plot) {
   std::vector<PlotSeries> series = plot.series;
   for (PlotSeries& one : series) {
-    std::erase_if(one.points, [&](const PlotPoint& point) { return !is_drawable(point, plot.y_scale); });
+    std::erase_if(one.points, [&](const PlotPoint& point) {
+      return !is_drawable(point, plot.y_scale);
+    });
   }
   std::erase_if(series, [](const PlotSeries& one) { return one.points.empty(); });
   return series;
@@ -163,18 +165,21 @@ std::string x_axis(const Plot& plot, const Frame& frame) {
   const bool has_notes =
       std::ranges::any_of(plot.ticks, [](const PlotTick& tick) { return !tick.note.empty(); });
   const double middle = (kLeft + kWidth - frame.right) / 2;
-  return svg + text_at(middle, base + (has_notes ? 62 : 46), "class=\"title\" text-anchor=\"middle\"", plot.x_title);
+  return svg + text_at(middle, base + (has_notes ? 62 : 46),
+                       "class=\"title\" text-anchor=\"middle\"", plot.x_title);
 }
 
 std::string marker(std::size_t look, double x, double y) {
-  const std::string place = "\" transform=\"translate(" + coordinate(x) + " " + coordinate(y) + ")\"";
+  const std::string place =
+      "\" transform=\"translate(" + coordinate(x) + " " + coordinate(y) + ")\"";
   constexpr std::array<std::string_view, kLooks> kShapes = {
       "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z", "M-3.6 -3.6h7.2v7.2h-7.2z", "M0 -5L4.6 3.4H-4.6z",
       "M0 -5L5 0L0 5L-5 0z"};
   return "<path class=\"mark\" d=\"" + std::string(kShapes[look]) + place;
 }
 
-std::string curve(const PlotSeries& series, std::size_t look, const Plot& plot, const Frame& frame) {
+std::string curve(const PlotSeries& series, std::size_t look, const Plot& plot,
+                  const Frame& frame) {
   std::string path;
   std::string marks;
   for (const PlotPoint& point : series.points) {
