@@ -4,11 +4,13 @@
 // Failures throw, which ends the test with the message.
 #pragma once
 
+#include <filesystem>
 #include <memory>
 #include <stdexcept>
 #include <string>
 #include <utility>
 
+#include "base/file.h"
 #include "model/chat_template.h"
 #include "model/tokenizer.h"
 #include "prompt/task_prompt.h"
@@ -24,6 +26,12 @@ T must(Result<T> result) {
 
 inline void must(const Result<void>& result) {
   if (!result) throw std::runtime_error(result.error().message);
+}
+
+// A file of tests/golden/.
+inline std::string read_golden(const std::string& name) {
+  const auto tests = std::filesystem::path(__FILE__).parent_path().parent_path();
+  return must(read_file((tests / "golden" / name).string(), 1 << 20));
 }
 
 struct PromptModel {

@@ -84,7 +84,10 @@ struct VocabularyToken {
 // A SentencePiece vocabulary of bytes, letters and a few words: it adds a BOS and a space in
 // front, and marks a run of newlines and a tag as USER_DEFINED.
 inline std::vector<VocabularyToken> sentencepiece_tokens() {
-  std::vector<VocabularyToken> tokens{{"<unk>", 0, 2}, {"<s>", 0, 3}, {"</s>", 0, 3}};
+  std::vector<VocabularyToken> tokens{{"<unk>", 0, 2},
+                                      {"<s>", 0, 3},
+                                      {"</s>", 0, 3},
+                                      {"<|endoftext|>", 0, 3}};
   for (int byte = 0; byte < 256; ++byte) {
     char text[8];
     std::snprintf(text, sizeof(text), "<0x%02X>", static_cast<unsigned>(byte));
@@ -108,7 +111,8 @@ inline std::vector<VocabularyToken> sentencepiece_tokens() {
   return tokens;
 }
 
-inline std::string sentencepiece_file() {
+// `name` is the model's; libllama has rules of its own for some.
+inline std::string sentencepiece_file(const std::string& name = "test") {
   std::vector<std::string> texts;
   std::vector<float> scores;
   std::vector<std::int32_t> types;
@@ -119,6 +123,7 @@ inline std::string sentencepiece_file() {
   }
   GgufWriter file;
   file.text("general.architecture", "llama");
+  file.text("general.name", name);
   file.text("tokenizer.ggml.model", "llama");
   file.texts("tokenizer.ggml.tokens", texts);
   file.numbers<float>("tokenizer.ggml.scores", scores);
@@ -128,7 +133,7 @@ inline std::string sentencepiece_file() {
   file.number("tokenizer.ggml.unknown_token_id", 0);
   file.flag("tokenizer.ggml.add_bos_token", true);
   file.flag("tokenizer.ggml.add_space_prefix", true);
-  const std::string path = testing::TempDir() + "sentencepiece.gguf";
+  const std::string path = testing::TempDir() + "sentencepiece-" + name + ".gguf";
   must(write_file(path, file.bytes()));
   return path;
 }
