@@ -36,11 +36,11 @@ Result<std::size_t> take_out(model::RenderedChat& chat, std::string_view hole,
   return at;
 }
 
+}  // namespace
+
 std::size_t common_length(TokenSpan a, TokenSpan b) {
   return static_cast<std::size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
 }
-
-}  // namespace
 
 Result<PromptFrame> PromptFrame::open(const model::RenderedChat& chat, std::string_view hole,
                                       const PromptText& text) {

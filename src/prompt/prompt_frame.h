@@ -82,4 +82,7 @@ class PromptFrame {
   TokenVector prefix_;  // head_ and the first tokens of `left`.
 };
 
+// How many tokens both begin with.
+[[nodiscard]] std::size_t common_length(TokenSpan a, TokenSpan b);
+
 }  // namespace incipit::prompt

@@ -2,7 +2,6 @@
 #include "prompt/task_prompt.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "prompt/answer_tokens.h"
@@ -81,6 +80,12 @@ Result<void> TaskPrompt::read_answers(const std::vector<Surface>& surfaces,
                           "\" has other tokens in the examples than where it is scored; try "
                           "another options.label_surface");
     }
+    const auto same_tokens = std::ranges::find(surfaces_, tokens, &AnswerSurface::tokens);
+    if (same_tokens != surfaces_.end()) {
+      return failure(ErrorCode::kInvalidArgument,
+                     "task: the answers \"" + same_tokens->text + "\" and \"" + surface.text +
+                         "\" are the same tokens to this model; change one of them");
+    }
     surfaces_.push_back({surface.label, surface.text, std::move(tokens)});
   }
   const auto token = prompt::end_of_turn(chat_template, render_, text());
@@ -120,8 +125,8 @@ Result<void> TaskPrompt::check_reading() {
   std::size_t markers = 0;
   for (const TextRange& range : chat.content) {
     std::size_t count = 0;
-    const auto cuts = special_->cuts(chat.text, range, &count);
-    if (!cuts.empty()) markers += count;
+    static_cast<void>(special_->cuts(chat.text, range, &count));
+    markers += count;
   }
   if (markers > 0) {
     notices_.push_back("the task's own texts hold " + std::to_string(markers) +
