@@ -89,6 +89,11 @@ Result<void> CsvReader::choose_columns() {
   } else {
     INCIPIT_TRY(label_column_, require_column(fields_.label, "--label-field"));
   }
+  for (std::size_t column = 0; fields_.keep && column < column_count_; ++column) {
+    const bool is_used = column == id_column_ || column == label_column_ ||
+                         std::ranges::find(text_columns_, column) != text_columns_.end();
+    if (!is_used) kept_columns_.push_back(column);
+  }
   return {};
 }
 
@@ -201,6 +206,10 @@ void CsvReader::fill_row(Record& record, Row& row) const {
   if (!row.error.empty()) return;
   if (id_column_ && !row.cells[*id_column_].empty()) row.id = json_string(row.cells[*id_column_]);
   if (label_column_ && !row.cells[*label_column_].empty()) row.gold = row.cells[*label_column_];
+  for (const std::size_t column : kept_columns_) {
+    row.kept.push_back({.name = columns_.empty() ? std::to_string(column + 1) : columns_[column],
+                        .json = json_string(row.cells[column])});
+  }
   for (std::size_t i = 0; i < text_columns_.size(); ++i) {
     if (i > 0) row.text += fields_.join;
     row.text += row.cells[text_columns_[i]];

@@ -60,6 +60,7 @@ class CsvReader final : public RowReader {
   std::vector<std::size_t> text_columns_;
   std::optional<std::size_t> id_column_;
   std::optional<std::size_t> label_column_;
+  std::vector<std::size_t> kept_columns_;
 };
 
 }  // namespace incipit::api

@@ -34,7 +34,7 @@ struct Row {
   std::string id{};        // JSON source text; the line number where the row has no id.
   std::string text{};      // May hold any bytes.
   std::optional<std::string> gold{};  // The true label, if the row has one.
-  std::vector<KeptField> kept{};      // JSONL: fields to pass through.
+  std::vector<KeptField> kept{};      // Fields to pass through, if asked for.
   std::vector<std::string> cells{};   // CSV: every cell of the record, in the file's columns.
   std::string error{};                // Empty, or why the row cannot be classified: "invalid_json".
   std::string message{};              // The same for a person, with line and column.
