@@ -64,7 +64,7 @@ struct FileJob {
   std::string output = "-";                // "-" is standard output.
   std::optional<RowFormat> input_format{};   // Empty: by the file's extension.
   std::optional<RowFormat> output_format{};  // Empty: by its extension, else the input's.
-  RowFields fields;
+  RowFields fields{};
 
   Calibration calibration = Calibration::kNone;
   std::string prior_file{};  // For kPrior: a JSON object of label: prior.
@@ -82,26 +82,17 @@ struct FileJob {
   const std::atomic<bool>* cancelled = nullptr;       // Looked at between passes.
 };
 
-struct LabelQuality {
-  std::string label;
-  std::uint64_t gold = 0;
-  std::uint64_t predicted = 0;
-  double precision = 0;
-  double recall = 0;
-  double f1 = 0;
-};
-
 // How the labels compare with the true ones, over the rows that have one.
-struct Quality {
+struct FileQuality {
   std::uint64_t rows = 0;
-  double accuracy = 0;           // Of the best label, accepted or not.
-  double macro_f1 = 0;
-  double coverage = 0;           // Share of the rows that were accepted.
-  double accepted_accuracy = 0;  // Accuracy among them.
-  double ece = 0;                // Expected calibration error of the confidence.
-  std::vector<LabelQuality> labels;
-  std::vector<std::vector<std::uint64_t>> confusion;  // [gold][best], in label order.
-  std::uint64_t unknown_gold = 0;  // Rows whose true label is not in the task.
+  std::uint64_t unscored = 0;      // Rows with an error; they count as wrong.
+  std::uint64_t unknown_gold = 0;  // Rows whose true label is none of the task's; left out.
+  double accuracy = 0;             // Of the best label, accepted or not.
+  double macro_f1 = 0;             // Mean F1 of the labels that occur or were chosen.
+  double coverage = 0;             // Share of the rows that were accepted.
+  double accepted_accuracy = 0;
+  double ece = 0;  // Expected calibration error of the confidence.
+  std::vector<std::vector<std::uint64_t>> confusion;  // [true label][best label]
 };
 
 struct VerifyMismatch {
@@ -138,9 +129,11 @@ struct FileReport {
   double ms_tickets = 0;  // Time in the model for the rows, loading and verifying left out.
   std::vector<std::uint64_t> predicted;               // Best labels, in label order.
   std::vector<std::uint64_t> predicted_uncalibrated;  // The same without the calibration.
+  std::optional<std::size_t> dominant;  // A label that won nearly all of varied texts.
+  double dominant_share = 0;
   std::uint64_t changed_by_calibration = 0;
   std::vector<double> bias;
-  std::optional<Quality> quality;
+  std::optional<FileQuality> quality;
   std::optional<VerifyReport> verify;
 };
 
@@ -152,14 +145,15 @@ Result<FileReport> classify_file(Classifier& classifier, const FileJob& job);
 // What --calibrate-on found on labelled rows.
 struct FitReport {
   std::uint64_t rows = 0;
-  double temperature = 1;
-  bool temperature_kept = false;  // It improved the half that it was not fitted on.
+  double temperature = 1;         // What the classifier uses.
+  double temperature_fitted = 1;  // What one half of the rows asked for.
+  bool temperature_kept = false;  // It improved the other half.
   double nll_before = 0;          // Negative log likelihood of that half, per row.
   double nll_after = 0;
   double ece_before = 0;
   double ece_after = 0;
-  std::optional<double> min_confidence;  // For a target accuracy.
-  double held_accuracy = 0;              // Among the accepted rows of that half.
+  std::optional<double> min_confidence{};  // For a target accuracy.
+  double held_accuracy = 0;              // Among its accepted rows, on the other half.
   double held_accuracy_low = 0;          // Its Wilson lower bound, 95 %.
   double held_coverage = 0;
 };
@@ -167,7 +161,7 @@ struct FitReport {
 struct FitOptions {
   std::string input{};  // Labelled rows.
   std::optional<RowFormat> format{};
-  RowFields fields;
+  RowFields fields{};
   Calibration calibration = Calibration::kNone;
   std::string prior_file{};
   std::optional<double> target_accuracy{};
@@ -179,22 +173,24 @@ struct FitOptions {
 // Errors: kInvalidArgument if rows lack labels, are too few, or the target does not hold.
 Result<FitReport> fit_on_file(Classifier& classifier, const FitOptions& options);
 
-// How many labels change when the label list is rotated: a measure of order bias.
+// How many texts get another label when the label list is rotated: a measure of order bias.
 struct OrderReport {
-  struct Rotation {
-    std::size_t first_label = 0;  // Index of the label that stands first.
-    std::uint64_t flips = 0;
-    std::uint64_t flips_calibrated = 0;  // With the calibration of `job`.
-  };
-  std::uint64_t rows = 0;
-  std::vector<Rotation> rotations;
+  std::uint64_t texts = 0;
+  std::size_t orders = 0;                // Label lists, the task's own among them.
+  std::uint64_t flipped = 0;             // Texts that do not get one label under all of them.
+  std::uint64_t flipped_calibrated = 0;  // The same with the calibration of the job.
 };
 
-// Scores at most `rows_max` rows of the job's input under every rotation of the label list, up
-// to `rotations_max`. Needs an input file that can be read twice.
-Result<OrderReport> order_test(Engine& engine, const Task& task, ClassifierOptions options,
-                               const FileJob& job, std::size_t rotations_max,
-                               std::size_t rows_max);
+struct OrderTest {
+  std::size_t orders = 0;       // Label lists to compare, at most one for each label.
+  std::size_t texts_max = 200;  // Distinct texts, from the start of the file.
+  ClassifierOptions classifier{};
+};
+
+// Labels the first texts of the job's input under several orders of the label list. The input
+// must be a file, which can be read twice. Errors: as for classify_file().
+Result<OrderReport> test_order(Engine& engine, const Task& task, const FileJob& job,
+                               const OrderTest& test);
 
 // Reports for programs and for people. `fit` and `order` may be null.
 struct ReportParts {

@@ -2,11 +2,11 @@
 #include "api/bias.h"
 
 #include <algorithm>
-#include <cmath>
 #include <optional>
 
 #include "api/json_cursor.h"
 #include "base/file.h"
+#include "policy/calibration.h"
 
 namespace incipit::api {
 namespace {
@@ -32,15 +32,12 @@ Result<std::vector<double>> read_priors(const std::string& path, const Task& tas
     if (!(*prior > 0)) return json.fail(name + ": a prior must be greater than 0");
   }
   INCIPIT_TRY_VOID(json.finish());
-  double sum = 0;
+  std::vector<double> values;
   for (std::size_t i = 0; i < priors.size(); ++i) {
     if (!priors[i]) return json.fail_at(0, "there is no prior for '" + task.labels[i].name + "'");
-    sum += *priors[i];
+    values.push_back(*priors[i]);
   }
-  // A bias is subtracted; a prior is added in logarithms.
-  std::vector<double> bias;
-  for (const auto& prior : priors) bias.push_back(-std::log(*prior / sum));
-  return bias;
+  return policy::prior_bias(values);
 }
 
 Result<std::vector<double>> known_bias(Classifier& classifier, Calibration calibration,

@@ -27,7 +27,7 @@ bool RowSource::is_regular() const {
 }
 
 Result<void> RowSource::make_repeatable(const std::string& directory) {
-  if (is_regular() || copy_) return {};
+  if (is_repeatable()) return {};
   INCIPIT_TRY(const File input, path_ == "-" ? File::borrow(STDIN_FILENO, "standard input")
                                              : File::open_read(path_));
   INCIPIT_TRY(File copy, File::temporary(directory));
@@ -55,7 +55,7 @@ Result<std::unique_ptr<RowReader>> RowSource::rows() const {
 }
 
 Result<std::optional<std::uint64_t>> RowSource::count_rows() const {
-  if (!is_regular() && !copy_) return std::nullopt;
+  if (!is_repeatable()) return std::nullopt;
   INCIPIT_TRY(const auto reader, rows());
   std::uint64_t count = 0;
   Row row;

@@ -30,6 +30,7 @@ class RowSource {
   // How many rows there are; empty for a pipe, which would be used up.
   [[nodiscard]] Result<std::optional<std::uint64_t>> count_rows() const;
 
+  [[nodiscard]] bool is_repeatable() const { return is_regular() || copy_.has_value(); }
   [[nodiscard]] const RowFormat& format() const { return format_; }
 
  private:

@@ -88,11 +88,9 @@ class JsonlWriter final : public RowWriter {
   }
 
   void write_scores(JsonWriter& json, const Label& label) const {
-    if (!task_.options.multi_label) {
-      json.key("confidence").number(label.confidence);
-      json.key("margin").number(label.margin);
-      json.key("gap").number(label.gap);
-    }
+    json.key("confidence").number(label.confidence);
+    json.key("margin").number(label.margin);
+    json.key("gap").number(label.gap);
     json.key("mass").number(label.mass);
     if (!probabilities_) return;
     json.key("probabilities").begin_object();
@@ -140,7 +138,7 @@ class CsvWriter final : public RowWriter {
     }
     const bool is_error = label.status == Status::kError;
     line.cell(answer(label));
-    line.cell(is_error || task_.options.multi_label ? std::string() : six_digits(label.confidence));
+    line.cell(is_error ? std::string() : six_digits(label.confidence));
     line.cell(status_name(label.status));
     line.cell(is_error ? label.error : label.reason);
     if (!style_.probabilities) return;

@@ -179,7 +179,8 @@ Result<ScoreJournal> ScoreJournal::resume(File file, const JournalFacts& facts) 
 Result<std::size_t> ScoreJournal::read_bytes(std::uint64_t place, std::size_t count,
                                              std::string& bytes) const {
   const std::uint64_t end = flushed_ + pending_.size();
-  count = static_cast<std::size_t>(std::min<std::uint64_t>(count, end - std::min(end, place)));
+  place = std::min(place, end);
+  count = static_cast<std::size_t>(std::min<std::uint64_t>(count, end - place));
   if (place >= flushed_) {
     bytes = pending_.substr(static_cast<std::size_t>(place - flushed_), count);
     return count;
