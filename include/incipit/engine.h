@@ -68,7 +68,7 @@ struct ClassifierReport {
   std::string fingerprint;
   std::string template_source;
   std::string template_date;
-  std::string scoring;    // "first" or "sequence", as chosen.
+  std::string scoring;  // "first" or "sequence", as chosen.
   std::string normalise;
   std::size_t prefix_tokens = 0;
   std::string prefix_text;
@@ -104,7 +104,8 @@ class Classifier {
 
   // Scores texts; a bad text gets Scored::error and never fails the others.
   // Errors: kInternal or kResourceExhausted of the model as a whole.
-  virtual Result<std::vector<Scored>> score(std::span<const std::string_view> texts, Route route) = 0;
+  virtual Result<std::vector<Scored>> score(std::span<const std::string_view> texts,
+                                            Route route) = 0;
 
   // Turns scores into a label by the task's options. `bias` is subtracted from the scores label
   // by label (a calibration); empty means none. Needs no model.

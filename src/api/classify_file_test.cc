@@ -9,6 +9,7 @@
 
 #include "support/fake_classifier.h"
 #include "support/temp_dir.h"
+#include "support/ticket_task.h"
 
 namespace incipit {
 namespace {

@@ -17,8 +17,8 @@ namespace {
 
 std::unexpected<Error> system_failure(std::string_view verb, const std::string& path, int number) {
   const bool no_room = number == ENOSPC || number == EDQUOT || number == EPIPE || number == EFBIG;
-  std::string message = "cannot " + std::string(verb) + " " + path + ": " +
-                        std::generic_category().message(number);
+  std::string message =
+      "cannot " + std::string(verb) + " " + path + ": " + std::generic_category().message(number);
   return failure(no_room ? ErrorCode::kResourceExhausted : ErrorCode::kInvalidArgument,
                  std::move(message));
 }
@@ -28,7 +28,7 @@ std::unexpected<Error> system_failure(std::string_view verb, const std::string& 
 Result<File> File::open_read(const std::string& path) {
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) return system_failure("read", path, errno);
-  struct stat status {};
+  struct stat status{};
   if (::fstat(descriptor, &status) == 0 && S_ISDIR(status.st_mode)) {
     ::close(descriptor);
     return system_failure("read", path, EISDIR);
@@ -62,9 +62,7 @@ Result<File> File::temporary(const std::string& directory) {
   return File(descriptor, path, true);
 }
 
-File File::borrow(int descriptor, std::string name) {
-  return {descriptor, std::move(name), false};
-}
+File File::borrow(int descriptor, std::string name) { return {descriptor, std::move(name), false}; }
 
 File::File(File&& other) noexcept
     : descriptor_(std::exchange(other.descriptor_, -1)),
@@ -133,7 +131,7 @@ Result<void> File::sync() const {
 }
 
 Result<std::uint64_t> File::size() const {
-  struct stat status {};
+  struct stat status{};
   if (::fstat(descriptor_, &status) != 0) return system_failure("read", path_, errno);
   return static_cast<std::uint64_t>(status.st_size);
 }

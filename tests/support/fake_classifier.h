@@ -163,14 +163,4 @@ class FakeEngine final : public Engine {
   FakeSettings settings_;
 };
 
-// Billing, technical, account.
-inline Task ticket_task() {
-  Task task;
-  task.instructions = "Sort each ticket into one queue.";
-  for (const char* name : {"billing", "technical", "account"}) {
-    task.labels.push_back({.name = name, .description = {}, .surfaces = {}});
-  }
-  return task;
-}
-
 }  // namespace incipit::test
