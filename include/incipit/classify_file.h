@@ -37,7 +37,7 @@ struct RowFields {
   std::string join = "\n";
   std::string id{};     // Empty: "id", else "custom_id", else the line number.
   std::string label{};  // The true label. Empty: "label".
-  bool keep = false;  // Pass the other fields through; CSV to CSV always does.
+  bool keep = false;    // Pass the other fields through; CSV to CSV always does.
   std::size_t row_bytes_max = std::size_t{16} << 20U;
 };
 
@@ -60,8 +60,8 @@ struct Progress {
 struct FileJob {
   static constexpr std::size_t kVerifyAll = SIZE_MAX;
 
-  std::string input = "-";                 // "-" is standard input.
-  std::string output = "-";                // "-" is standard output.
+  std::string input = "-";                   // "-" is standard input.
+  std::string output = "-";                  // "-" is standard output.
   std::optional<RowFormat> input_format{};   // Empty: by the file's extension.
   std::optional<RowFormat> output_format{};  // Empty: by its extension, else the input's.
   RowFields fields{};
@@ -79,7 +79,7 @@ struct FileJob {
 
   std::function<void(const Progress&)> on_progress{};
   std::function<void(const std::string&)> on_notice{};  // Receives lines for the operator.
-  const std::atomic<bool>* cancelled = nullptr;       // Looked at between passes.
+  const std::atomic<bool>* cancelled = nullptr;         // Looked at between passes.
 };
 
 // How the labels compare with the true ones, over the rows that have one.
@@ -153,8 +153,8 @@ struct FitReport {
   double ece_before = 0;
   double ece_after = 0;
   std::optional<double> min_confidence{};  // For a target accuracy.
-  double held_accuracy = 0;              // Among its accepted rows, on the other half.
-  double held_accuracy_low = 0;          // Its Wilson lower bound, 95 %.
+  double held_accuracy = 0;                // Among its accepted rows, on the other half.
+  double held_accuracy_low = 0;            // Its Wilson lower bound, 95 %.
   double held_coverage = 0;
 };
 

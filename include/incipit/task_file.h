@@ -32,8 +32,8 @@ Result<void> check_task(const Task& task);
 // A field of TaskOptions by its name in a task file, for command lines and forms.
 struct TaskOptionInfo {
   std::string name;
-  std::string help;    // One sentence.
-  std::string values;  // "auto|first|sequence", "true|false", "a number from 0 to 1", "a text".
+  std::string help;        // One sentence.
+  std::string values;      // "auto|first|sequence", "true|false", "a number from 0 to 1", "a text".
   bool is_switch = false;  // true or false.
 };
 [[nodiscard]] std::vector<TaskOptionInfo> task_option_infos();

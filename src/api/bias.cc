@@ -43,10 +43,13 @@ Result<std::vector<double>> read_priors(const std::string& path, const Task& tas
 Result<std::vector<double>> known_bias(Classifier& classifier, Calibration calibration,
                                        const std::string& prior_file) {
   switch (calibration) {
-    case Calibration::kContentFree: return classifier.content_free_bias();
-    case Calibration::kPrior: return read_priors(prior_file, classifier.task());
+    case Calibration::kContentFree:
+      return classifier.content_free_bias();
+    case Calibration::kPrior:
+      return read_priors(prior_file, classifier.task());
     case Calibration::kNone:
-    case Calibration::kBatch: break;
+    case Calibration::kBatch:
+      break;
   }
   return std::vector<double>{};
 }

@@ -20,8 +20,9 @@ Result<ByteReader> ByteReader::open(File file) {
   const std::string_view start(reader.buffer_.data(), reader.end_);
   if (start.starts_with("\xFF\xFE") || start.starts_with("\xFE\xFF")) {
     return failure(ErrorCode::kInvalidArgument,
-                   reader.path() + ": this file is UTF-16; convert it to UTF-8 first, such as by "
-                                   "iconv -f UTF-16 -t UTF-8");
+                   reader.path() +
+                       ": this file is UTF-16; convert it to UTF-8 first, such as by "
+                       "iconv -f UTF-16 -t UTF-8");
   }
   if (start.starts_with("\xEF\xBB\xBF")) reader.begin_ = 3;
   return reader;

@@ -55,7 +55,8 @@ TEST(ClassifyFile, WritesOneRowForEachRowInOrder) {
   ASSERT_TRUE(report) << report.error().message;
   const auto lines = lines_of(dir.read("out.jsonl"));
   ASSERT_EQ(lines.size(), 6U);
-  EXPECT_TRUE(lines[0].starts_with("{\"id\":50000000014435121,\"label\":\"billing\",\"confidence\":0.9"))
+  EXPECT_TRUE(
+      lines[0].starts_with("{\"id\":50000000014435121,\"label\":\"billing\",\"confidence\":0.9"))
       << lines[0];
   EXPECT_EQ(lines[0].find("probabilities"), std::string::npos);
   EXPECT_TRUE(lines[1].starts_with("{\"id\":1.10,\"label\":\"account\""));
@@ -75,8 +76,8 @@ TEST(ClassifyFile, WritesOneRowForEachRowInOrder) {
 
 TEST(ClassifyFile, KeepsATooLongRowToItself) {
   const TempDir dir;
-  const std::string input = dir.file("in.csv", "id,text\n1,my billing\n2," + std::string(20'000, 'x') +
-                                                   "\n3,my account\n");
+  const std::string input = dir.file(
+      "in.csv", "id,text\n1,my billing\n2," + std::string(20'000, 'x') + "\n3,my account\n");
   FakeClassifier classifier(ticket_task(), {});
   const auto report = classify_file(classifier, {.input = input, .output = dir.path("out.jsonl")});
   ASSERT_TRUE(report);
@@ -90,7 +91,8 @@ TEST(ClassifyFile, KeepsATooLongRowToItself) {
 TEST(ClassifyFile, GivesTheSameRowsInAnyBatchAndOrder) {
   const TempDir dir;
   auto rows = lines_of(mixed_rows());
-  std::erase_if(rows, [](const std::string& row) { return row.find("\"id\":1") == std::string::npos; });
+  std::erase_if(rows,
+                [](const std::string& row) { return row.find("\"id\":1") == std::string::npos; });
   const auto run = [&](std::size_t batch) {
     std::string text;
     for (const std::string& row : rows) text += row + "\n";
@@ -116,16 +118,18 @@ TEST(ClassifyFile, ScoresRepeatsOnceUnlessToldNotTo) {
   FakeClassifier once(ticket_task(), {});
   EXPECT_EQ(classify_file(once, {.input = input, .output = dir.path("a.jsonl")})->scored, 3U);
   FakeClassifier each(ticket_task(), {});
-  EXPECT_EQ(classify_file(each, {.input = input, .output = dir.path("b.jsonl"), .dedupe = false})
-                ->scored,
-            600U);
+  EXPECT_EQ(
+      classify_file(each, {.input = input, .output = dir.path("b.jsonl"), .dedupe = false})->scored,
+      600U);
 }
 
 TEST(ClassifyFile, ResumesToTheSameBytes) {
   for (const Calibration calibration : {Calibration::kNone, Calibration::kBatch}) {
     const TempDir dir;
     const std::string input = dir.file("in.jsonl", mixed_rows());
-    FileJob job{.input = input, .output = dir.path("whole.jsonl"), .calibration = calibration,
+    FileJob job{.input = input,
+                .output = dir.path("whole.jsonl"),
+                .calibration = calibration,
                 .probabilities = true};
     FakeClassifier whole(ticket_task(), {});
     ASSERT_TRUE(classify_file(whole, job));
@@ -189,8 +193,9 @@ TEST(ClassifyFile, RefusesToResumeWhatIsNotTheSame) {
     EXPECT_EQ(report.error().code, ErrorCode::kInvalidArgument);
     return report.error().message;
   };
-  EXPECT_NE(refusal(ticket_task(), {.model_sha256 = std::string(64, 'b')}, job).find("another model"),
-            std::string::npos);
+  EXPECT_NE(
+      refusal(ticket_task(), {.model_sha256 = std::string(64, 'b')}, job).find("another model"),
+      std::string::npos);
   Task labels = ticket_task();
   std::swap(labels.labels[0], labels.labels[1]);
   EXPECT_NE(refusal(labels, {}, job).find("another label list"), std::string::npos);
@@ -303,7 +308,8 @@ TEST(ClassifyFile, MeasuresQualityAgainstTrueLabels) {
   EXPECT_EQ(report->quality->unknown_gold, 1U);
   EXPECT_NEAR(report->quality->accuracy, 2.0 / 3, 1e-9);
   EXPECT_EQ(report->quality->confusion[0][2], 1U);
-  EXPECT_TRUE(dir.read("o.csv").starts_with("text,label,predicted_label,confidence,status,reason\n"));
+  EXPECT_TRUE(
+      dir.read("o.csv").starts_with("text,label,predicted_label,confidence,status,reason\n"));
 }
 
 TEST(ClassifyFile, RefusesToOverwriteItsInput) {

@@ -67,8 +67,8 @@ Result<std::size_t> CsvReader::require_column(const std::string& name,
   }
   std::string known;
   for (const std::string& each : columns_) known += (known.empty() ? "" : ", ") + each;
-  return refuse(bytes_, "there is no column '" + name + "'; name one of these with " + flag +
-                            ": " + known);
+  return refuse(bytes_,
+                "there is no column '" + name + "'; name one of these with " + flag + ": " + known);
 }
 
 Result<std::optional<std::size_t>> CsvReader::choose_id_column() const {

@@ -23,8 +23,7 @@ Result<void> check_paths(const FileJob& job) {
                    job.output + " is the input file; give -o another name");
   }
   if (job.resume && OutputFile::is_stream(job.output)) {
-    return failure(ErrorCode::kInvalidArgument,
-                   "--resume continues a file: name it with -o");
+    return failure(ErrorCode::kInvalidArgument, "--resume continues a file: name it with -o");
   }
   if (job.calibration == Calibration::kPrior && job.prior_file.empty()) {
     return failure(ErrorCode::kInvalidArgument, "--calibrate prior:FILE needs the file");
@@ -149,8 +148,8 @@ Result<void> FileRun::score_rows() {
   RowWindow window;
   while (true) {
     INCIPIT_TRY_VOID(check_cancelled());
-    INCIPIT_TRY_VOID(window.fill(*reader_, job_.dedupe ? &seen_ : nullptr,
-                                 classifier_.texts_per_call()));
+    INCIPIT_TRY_VOID(
+        window.fill(*reader_, job_.dedupe ? &seen_ : nullptr, classifier_.texts_per_call()));
     if (window.rows().empty()) return flush_output();
     const ClassifierCounters before = classifier_.counters();
     const auto start = std::chrono::steady_clock::now();
@@ -186,9 +185,12 @@ Result<void> FileRun::keep(RowWindow& window) {
 
 Result<const JournalRow*> FileRun::scores_of(const JournalRow& record) {
   switch (record.kind) {
-    case JournalRow::Kind::kUnreadable: return nullptr;
-    case JournalRow::Kind::kScored: return &record;
-    case JournalRow::Kind::kRepeat: break;
+    case JournalRow::Kind::kUnreadable:
+      return nullptr;
+    case JournalRow::Kind::kScored:
+      return &record;
+    case JournalRow::Kind::kRepeat:
+      break;
   }
   INCIPIT_TRY(first_, journal_->read_at(record.first));
   return &first_;
@@ -229,10 +231,11 @@ Result<void> FileRun::write_with_batch_bias() {
   bias_ = batch_bias_.bias();
   journal_->rewind();
   INCIPIT_TRY(reader_, source_.rows());
-  INCIPIT_TRY_VOID(replay(*reader_, [this](const Row& row, const JournalRow& record) -> Result<void> {
-    INCIPIT_TRY(const JournalRow* scores, scores_of(record));
-    return write(row, record, decide(row, scores, {}));
-  }));
+  INCIPIT_TRY_VOID(
+      replay(*reader_, [this](const Row& row, const JournalRow& record) -> Result<void> {
+        INCIPIT_TRY(const JournalRow* scores, scores_of(record));
+        return write(row, record, decide(row, scores, {}));
+      }));
   return flush_output();
 }
 

@@ -87,8 +87,7 @@ Result<void> fit_target(Classifier& classifier, double target, const LabelledRow
   for (std::size_t i = 0; i < rows.scored.size(); ++i) {
     const Label label = classifier.decide(rows.scored[i], bias);
     if (!label.best) continue;
-    confident.push_back(
-        {.confidence = label.confidence, .is_right = *label.best == rows.gold[i]});
+    confident.push_back({.confidence = label.confidence, .is_right = *label.best == rows.gold[i]});
   }
   INCIPIT_TRY(const policy::ThresholdFit fit, policy::fit_threshold(confident, target));
   classifier.set_min_confidence(fit.threshold);
@@ -110,15 +109,15 @@ Result<FitReport> fit_on_file(Classifier& classifier, const FitOptions& options)
   INCIPIT_TRY(const auto bias, find_bias(classifier, options, rows));
   INCIPIT_TRY(const policy::TemperatureFit fit, policy::fit_temperature(subtract(rows, bias)));
   if (fit.is_kept) classifier.set_temperature(fit.temperature);
-  FitReport report{.rows = rows.gold.size(),
-                   .temperature = fit.is_kept ? fit.temperature
-                                              : classifier.task().options.temperature,
-                   .temperature_fitted = fit.fitted,
-                   .temperature_kept = fit.is_kept,
-                   .nll_before = fit.nll_before,
-                   .nll_after = fit.nll_after,
-                   .ece_before = fit.ece_before,
-                   .ece_after = fit.ece_after};
+  FitReport report{
+      .rows = rows.gold.size(),
+      .temperature = fit.is_kept ? fit.temperature : classifier.task().options.temperature,
+      .temperature_fitted = fit.fitted,
+      .temperature_kept = fit.is_kept,
+      .nll_before = fit.nll_before,
+      .nll_after = fit.nll_after,
+      .ece_before = fit.ece_before,
+      .ece_after = fit.ece_after};
   if (options.target_accuracy) {
     INCIPIT_TRY_VOID(fit_target(classifier, *options.target_accuracy, rows, bias, report));
   }

@@ -62,12 +62,17 @@ Result<JsonKind> JsonCursor::peek() {
   value_start_ = position_;
   if (position_ == text_.size()) return fail("the JSON text ends where a value is expected");
   switch (const char c = text_[position_]; c) {
-    case '{': return JsonKind::kObject;
-    case '[': return JsonKind::kArray;
-    case '"': return JsonKind::kString;
+    case '{':
+      return JsonKind::kObject;
+    case '[':
+      return JsonKind::kArray;
+    case '"':
+      return JsonKind::kString;
     case 't':
-    case 'f': return JsonKind::kBoolean;
-    case 'n': return JsonKind::kNull;
+    case 'f':
+      return JsonKind::kBoolean;
+    case 'n':
+      return JsonKind::kNull;
     default:
       if (c == '-' || is_digit(c)) return JsonKind::kNumber;
       return fail("expected a JSON value");
@@ -96,7 +101,8 @@ Result<bool> JsonCursor::next_child(char closing, std::string_view what) {
     return false;
   }
   if (has_children_.back()) {
-    if (!at(',')) return fail_at(position_, "expected a comma or the end of the " + std::string(what));
+    if (!at(','))
+      return fail_at(position_, "expected a comma or the end of the " + std::string(what));
     ++position_;
   }
   has_children_.back() = true;
@@ -267,10 +273,18 @@ Result<std::string_view> JsonCursor::skip() {
       }
       break;
     }
-    case JsonKind::kString: INCIPIT_TRY_VOID(scan_string(nullptr)); break;
-    case JsonKind::kNumber: INCIPIT_TRY_VOID(scan_number()); break;
-    case JsonKind::kBoolean: INCIPIT_TRY_VOID(scan_word(at('t') ? "true" : "false")); break;
-    case JsonKind::kNull: INCIPIT_TRY_VOID(scan_word("null")); break;
+    case JsonKind::kString:
+      INCIPIT_TRY_VOID(scan_string(nullptr));
+      break;
+    case JsonKind::kNumber:
+      INCIPIT_TRY_VOID(scan_number());
+      break;
+    case JsonKind::kBoolean:
+      INCIPIT_TRY_VOID(scan_word(at('t') ? "true" : "false"));
+      break;
+    case JsonKind::kNull:
+      INCIPIT_TRY_VOID(scan_word("null"));
+      break;
   }
   return text_.substr(start, position_ - start);
 }

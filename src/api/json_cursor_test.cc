@@ -2,9 +2,8 @@
 #include "api/json_cursor.h"
 
 #include <gtest/gtest.h>
-#include <simdjson.h>
-
 #include <rapidcheck/gtest.h>
+#include <simdjson.h>
 
 #include "api/json_writer.h"
 #include "base/utf8.h"
@@ -20,15 +19,17 @@ Result<std::string> whole(std::string_view text) {
 }
 
 TEST(JsonCursor, HandsOutNumbersAsTheyWereWritten) {
-  for (const char* source : {"50000000014435121", "1.10", "-0", "1E+400", "123456789012345678901"}) {
+  for (const char* source :
+       {"50000000014435121", "1.10", "-0", "1E+400", "123456789012345678901"}) {
     EXPECT_EQ(whole(std::string(" ").append(source).append("\n")).value(), source);
   }
 }
 
 TEST(JsonCursor, RefusesWhatIsNotJson) {
   for (const char* source :
-       {"", "{", "[1,]", "{\"a\":1,}", "01", "1.", ".5", "+1", "1e", "tru", "nulll", "\"a", "\"\\x\"",
-        "\"\\u12g4\"", "\"\n\"", "[1 2]", "{\"a\" 1}", "{a:1}", "1 2", "[", "]", "-", "'a'"}) {
+       {"",          "{",     "[1,]",  "{\"a\":1,}", "01",      "1.",          ".5",     "+1",
+        "1e",        "tru",   "nulll", "\"a",        "\"\\x\"", "\"\\u12g4\"", "\"\n\"", "[1 2]",
+        "{\"a\" 1}", "{a:1}", "1 2",   "[",          "]",       "-",           "'a'"}) {
     EXPECT_FALSE(whole(source).has_value()) << source;
   }
 }
@@ -39,8 +40,12 @@ TEST(JsonCursor, UnescapesStringsAndJoinsSurrogates) {
 }
 
 TEST(JsonCursor, MarksALoneSurrogateAsABadByte) {
-  EXPECT_EQ(JsonCursor(R"("a\ud800b")").string().value(), "a\xFF" "b");
-  EXPECT_EQ(JsonCursor(R"("\ud800\u0041")").string().value(), "\xFF" "A");
+  EXPECT_EQ(JsonCursor(R"("a\ud800b")").string().value(),
+            "a\xFF"
+            "b");
+  EXPECT_EQ(JsonCursor(R"("\ud800\u0041")").string().value(),
+            "\xFF"
+            "A");
   EXPECT_EQ(JsonCursor(R"("\udc00")").string().value(), "\xFF");
 }
 
@@ -57,7 +62,9 @@ TEST(JsonCursor, NamesFileLineAndColumn) {
 }
 
 TEST(JsonCursor, LimitsNesting) {
-  const auto nested = [](std::size_t depth) { return std::string(depth, '[') + std::string(depth, ']'); };
+  const auto nested = [](std::size_t depth) {
+    return std::string(depth, '[') + std::string(depth, ']');
+  };
   EXPECT_TRUE(whole(nested(JsonCursor::kDepthMax)));
   EXPECT_FALSE(whole(nested(JsonCursor::kDepthMax + 1)));
   EXPECT_FALSE(whole(std::string(1 << 20, '[')));
@@ -65,9 +72,10 @@ TEST(JsonCursor, LimitsNesting) {
 
 // The oracle is a JSON library; texts are drawn from pieces that nearly fit together.
 RC_GTEST_PROP(JsonCursor, AcceptsExactlyWhatALibraryAccepts, ()) {
-  const auto pieces = *rc::gen::container<std::vector<std::string>>(rc::gen::elementOf(
-      std::vector<std::string>{"{", "}", "[", "]", ",", ":", "\"a\"", "\"b\\n\"", "1", "-2.5e3",
-                               "0", "true", "null", " ", "\"", "\\", ".", "e", "\"k\":", "[]"}));
+  const auto pieces =
+      *rc::gen::container<std::vector<std::string>>(rc::gen::elementOf(std::vector<std::string>{
+          "{", "}",    "[",    "]", ",",  ":",  "\"a\"", "\"b\\n\"", "1",      "-2.5e3",
+          "0", "true", "null", " ", "\"", "\\", ".",     "e",        "\"k\":", "[]"}));
   std::string text;
   for (const std::string& piece : pieces) text += piece;
   simdjson::dom::parser parser;

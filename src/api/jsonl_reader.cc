@@ -78,9 +78,9 @@ Result<void> JsonlReader::read_row(Row& row) {
   for (std::size_t i = 0; i < found.texts.size(); ++i) {
     if (found.texts[i]) continue;
     row.error = "missing_text";
-    return failure(ErrorCode::kInvalidArgument, "line " + std::to_string(row.line) +
-                                                    ": the row has no field '" + fields_.text[i] +
-                                                    "'");
+    return failure(
+        ErrorCode::kInvalidArgument,
+        "line " + std::to_string(row.line) + ": the row has no field '" + fields_.text[i] + "'");
   }
   row.text = join(found.texts, fields_.join);
   return {};

@@ -48,9 +48,9 @@ Result<std::vector<Scored>> score_all(Classifier& classifier, const std::vector<
       return failure(ErrorCode::kCancelled, "interrupted in the order test");
     }
     const std::size_t count = std::min(classifier.texts_per_call(), texts.size() - begin);
-    const std::vector<std::string_view> views(texts.begin() + static_cast<std::ptrdiff_t>(begin),
-                                              texts.begin() +
-                                                  static_cast<std::ptrdiff_t>(begin + count));
+    const std::vector<std::string_view> views(
+        texts.begin() + static_cast<std::ptrdiff_t>(begin),
+        texts.begin() + static_cast<std::ptrdiff_t>(begin + count));
     INCIPIT_TRY(auto scored, classifier.score(views, Route::kBatched));
     for (Scored& each : scored) all.push_back(std::move(each));
     begin += count;

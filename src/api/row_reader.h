@@ -30,9 +30,9 @@ struct KeptField {
 };
 
 struct Row {
-  std::uint64_t line = 0;  // Where the row begins, from 1.
-  std::string id{};        // JSON source text; the line number where the row has no id.
-  std::string text{};      // May hold any bytes.
+  std::uint64_t line = 0;             // Where the row begins, from 1.
+  std::string id{};                   // JSON source text; the line number where the row has no id.
+  std::string text{};                 // May hold any bytes.
   std::optional<std::string> gold{};  // The true label, if the row has one.
   std::vector<KeptField> kept{};      // Fields to pass through, if asked for.
   std::vector<std::string> cells{};   // CSV: every cell of the record, in the file's columns.

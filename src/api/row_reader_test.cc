@@ -37,9 +37,10 @@ std::vector<Row> csv(const std::string& bytes, RowFields fields = {}, RowFormat 
 }
 
 TEST(JsonlReader, EchoesIdsByteForByte) {
-  const auto rows = jsonl("{\"id\":50000000014435121,\"text\":\"x\"}\n{\"id\":1.10,\"text\":\"y\"}\r\n"
-                          "{\"id\":\"a\\u00e9\",\"text\":\"z\"}\n{\"custom_id\":\"c\",\"text\":\"\"}\n"
-                          "\n{\"text\":\"w\",\"label\":\"billing\"}");
+  const auto rows = jsonl(
+      "{\"id\":50000000014435121,\"text\":\"x\"}\n{\"id\":1.10,\"text\":\"y\"}\r\n"
+      "{\"id\":\"a\\u00e9\",\"text\":\"z\"}\n{\"custom_id\":\"c\",\"text\":\"\"}\n"
+      "\n{\"text\":\"w\",\"label\":\"billing\"}");
   ASSERT_EQ(rows.size(), 5U);
   EXPECT_EQ(rows[0].id, "50000000014435121");
   EXPECT_EQ(rows[1].id, "1.10");
@@ -51,10 +52,11 @@ TEST(JsonlReader, EchoesIdsByteForByte) {
 }
 
 TEST(JsonlReader, KeepsABadRowToItself) {
-  const auto rows = jsonl("{\"text\":\"a\"}\n{\"text\":\n{\"text\":7}\n{}\n[1]\n"
-                          "{\"text\":\"a\",\"text\":\"b\"}\n{\"id\":[],\"text\":\"a\"}\n"
-                          "{\"text\":\"nul\0\"}\n{\"text\":\"z\"}\n" +
-                          std::string());
+  const auto rows = jsonl(
+      "{\"text\":\"a\"}\n{\"text\":\n{\"text\":7}\n{}\n[1]\n"
+      "{\"text\":\"a\",\"text\":\"b\"}\n{\"id\":[],\"text\":\"a\"}\n"
+      "{\"text\":\"nul\0\"}\n{\"text\":\"z\"}\n" +
+      std::string());
   ASSERT_GE(rows.size(), 7U);
   EXPECT_EQ(rows[0].error, "");
   EXPECT_EQ(rows[1].error, "invalid_json");
@@ -90,8 +92,9 @@ TEST(JsonlReader, PassesOverALongLineWithoutHoldingIt) {
 }
 
 TEST(JsonlReader, JoinsTextFieldsAndKeepsTheOthers) {
-  const auto rows = jsonl(R"({"b":"2","n":{"k": [1.50]},"a":"1","q":1,"q":2,"i":9,"g":true})",
-                          {.text = {"a", "b"}, .join = " - ", .id = "i", .label = "g", .keep = true});
+  const auto rows =
+      jsonl(R"({"b":"2","n":{"k": [1.50]},"a":"1","q":1,"q":2,"i":9,"g":true})",
+            {.text = {"a", "b"}, .join = " - ", .id = "i", .label = "g", .keep = true});
   EXPECT_EQ(rows[0].text, "1 - 2");
   EXPECT_EQ(rows[0].id, "9");
   EXPECT_EQ(rows[0].gold, "true");
@@ -147,8 +150,8 @@ TEST(CsvReader, KeepsNulAndBytesThatAreNotUtf8) {
 }
 
 TEST(CsvReader, ReadsColumnsByNumberWithoutAHeader) {
-  const auto rows = csv("x;first\ny;second\n", {.text = {"2"}, .id = "1"},
-                        {.delimiter = ';', .header = false});
+  const auto rows =
+      csv("x;first\ny;second\n", {.text = {"2"}, .id = "1"}, {.delimiter = ';', .header = false});
   ASSERT_EQ(rows.size(), 2U);
   EXPECT_EQ(rows[0].id, "\"x\"");
   EXPECT_EQ(rows[1].text, "second");
@@ -222,8 +225,8 @@ std::optional<Rows> their_rows(JsonCursor& json) {
 }
 
 TEST(CsvReader, ReadsWhatPythonReads) {
-  const std::vector<std::string> pieces = {"a",  "\"",    "\"\"", ",",   ",",   "\n",
-                                           "\n", "\r\n", " ",    "bc,", "\"x\"", ",\"", "\","};
+  const std::vector<std::string> pieces = {"a",    "\"", "\"\"", ",",     ",",   "\n", "\n",
+                                           "\r\n", " ",  "bc,",  "\"x\"", ",\"", "\","};
   std::mt19937 random(20260131);
   std::vector<std::string> files;
   for (int i = 0; i < 2000; ++i) {

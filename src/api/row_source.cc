@@ -28,8 +28,8 @@ bool RowSource::is_regular() const {
 
 Result<void> RowSource::make_repeatable(const std::string& directory) {
   if (is_repeatable()) return {};
-  INCIPIT_TRY(const File input, path_ == "-" ? File::borrow(STDIN_FILENO, "standard input")
-                                             : File::open_read(path_));
+  INCIPIT_TRY(const File input,
+              path_ == "-" ? File::borrow(STDIN_FILENO, "standard input") : File::open_read(path_));
   INCIPIT_TRY(File copy, File::temporary(directory));
   std::array<char, 1 << 16> buffer{};
   while (true) {

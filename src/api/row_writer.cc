@@ -16,16 +16,19 @@ namespace {
 using std::string_view_literals::operator""sv;
 
 constexpr std::array kOwnKeys = {
-    "id"sv,     "label"sv,         "labels"sv,  "level"sv, "confidence"sv, "margin"sv,
-    "gap"sv,    "mass"sv,          "status"sv,  "best"sv,  "reason"sv,     "tie"sv,
-    "dup_of"sv, "probabilities"sv, "tokens"sv,  "error"sv, "message"sv,    "truncated_tokens"sv,
+    "id"sv,          "label"sv,         "labels"sv, "level"sv, "confidence"sv, "margin"sv,
+    "gap"sv,         "mass"sv,          "status"sv, "best"sv,  "reason"sv,     "tie"sv,
+    "dup_of"sv,      "probabilities"sv, "tokens"sv, "error"sv, "message"sv,    "truncated_tokens"sv,
     "neutralised"sv, "utf8_replaced"sv};
 
 std::string_view status_name(Status status) {
   switch (status) {
-    case Status::kOk: return "ok";
-    case Status::kReview: return "review";
-    case Status::kError: break;
+    case Status::kOk:
+      return "ok";
+    case Status::kReview:
+      return "review";
+    case Status::kError:
+      break;
   }
   return "error";
 }

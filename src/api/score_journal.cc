@@ -239,9 +239,9 @@ Result<JournalRow> ScoreJournal::read_at(std::uint64_t place) const {
   std::string payload;
   INCIPIT_TRY(const bool is_sound, read_frame(place, payload));
   if (!is_sound || !decode(payload, row) || row.kind != JournalRow::Kind::kScored) {
-    return failure(ErrorCode::kCorruption,
-                   file_.path() + ": the scores at byte " + std::to_string(place) +
-                       " are damaged; run without --resume to start over");
+    return failure(ErrorCode::kCorruption, file_.path() + ": the scores at byte " +
+                                               std::to_string(place) +
+                                               " are damaged; run without --resume to start over");
   }
   return row;
 }

@@ -75,8 +75,8 @@ class ScoreJournal {
   void append_frame(std::string_view payload);
 
   File file_;
-  std::string pending_;             // Appended and not yet flushed.
-  std::uint64_t flushed_ = 0;       // Bytes that are in the file.
+  std::string pending_;        // Appended and not yet flushed.
+  std::uint64_t flushed_ = 0;  // Bytes that are in the file.
   std::uint64_t rows_begin_ = 0;
   std::uint64_t next_ = 0;
   std::uint64_t place_ = 0;

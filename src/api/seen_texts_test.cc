@@ -2,11 +2,10 @@
 #include "api/seen_texts.h"
 
 #include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
 
 #include <map>
 #include <string>
-
-#include <rapidcheck/gtest.h>
 
 namespace incipit::api {
 namespace {

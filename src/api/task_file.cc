@@ -95,7 +95,8 @@ class TaskReader {
 
   Result<void> read_label(const std::string& name) {
     const std::string path = "labels." + name;
-    LabelDefinition label{.name = std::string(policy::strip_edges(name)), .description = {}, .surfaces = {}};
+    LabelDefinition label{
+        .name = std::string(policy::strip_edges(name)), .description = {}, .surfaces = {}};
     INCIPIT_TRY(const JsonKind kind, json_.peek());
     if (kind == JsonKind::kString) {
       INCIPIT_TRY_VOID(read_text(path, label.description));

@@ -2,7 +2,6 @@
 #include "incipit/task_file.h"
 
 #include <gtest/gtest.h>
-
 #include <rapidcheck/gtest.h>
 
 #include "api/task_options.h"
@@ -42,7 +41,8 @@ TEST(TaskFile, ReadsEveryForm) {
 }
 
 TEST(TaskFile, LetsSurfaceAndNameDiffer) {
-  const auto task = parse_task(R"({"labels": {"close_account": {"surfaces": ["close account"]}}})", "t");
+  const auto task =
+      parse_task(R"({"labels": {"close_account": {"surfaces": ["close account"]}}})", "t");
   ASSERT_TRUE(task);
   EXPECT_EQ(task->labels[0].name, "close_account");
   EXPECT_EQ(task->labels[0].surfaces[0], "close account");
@@ -56,8 +56,9 @@ TEST(TaskFile, RefusesLabelsThatDifferInTheirEdgesOnly) {
   EXPECT_EQ(error_of("{\"labels\": {\"billing\": \"\",\n \" billing\": \"\"}}"),
             "task.json:2:2: labels.billing: this label is declared twice; white space around it "
             "does not count");
-  EXPECT_EQ(error_of(R"({"labels": {"a": {"surfaces": [" x"]}, "b": {"surfaces": ["y", "x "]}}})"),
-            "task.json:1:64: labels.b.surfaces[1]: the surface 'x' already belongs to the label 'a'");
+  EXPECT_EQ(
+      error_of(R"({"labels": {"a": {"surfaces": [" x"]}, "b": {"surfaces": ["y", "x "]}}})"),
+      "task.json:1:64: labels.b.surfaces[1]: the surface 'x' already belongs to the label 'a'");
   EXPECT_NE(error_of(R"({"labels": {"a": {"surfaces": ["x", "x"]}}})"), "no error");
   EXPECT_NE(error_of(R"({"labels": {"a": "", "b": {"surfaces": ["a"]}}})"), "no error");
 }
@@ -71,7 +72,8 @@ TEST(TaskFile, NamesFileLineAndKey) {
        "task.json:2:1: label: unknown key; known here are instructions, input, labels, examples, "
        "options"},
       {R"({"labels": {"a": {"descr": "x"}}})",
-       "task.json:1:19: labels.a.descr: unknown key; known here are description, criteria, surfaces"},
+       "task.json:1:19: labels.a.descr: unknown key; known here are description, criteria, "
+       "surfaces"},
       {R"({"labels": {"a": "", "a": ""}})", "task.json:1:22: labels.a: this key occurs twice"},
       {R"({"labels": {}})", "task.json:1:2: labels: a task needs at least one label"},
       {R"({"labels": {" ": ""}})", "task.json:1:13: labels.: a label needs a name"},
@@ -91,7 +93,8 @@ TEST(TaskFile, NamesFileLineAndKey) {
       {R"({"labels": {"a": {"surfaces": []}}})",
        "task.json:1:19: labels.a.surfaces: leave it out, or name a surface"},
       {R"({"labels": {"a": {"description": "x", "criteria": "y"}}})",
-       "task.json:1:39: labels.a.criteria: criteria is another name of description; keep one of them"},
+       "task.json:1:39: labels.a.criteria: criteria is another name of description; keep one of "
+       "them"},
       {"[]", "task.json:1:1: expected an object"},
       {R"({"labels": {"a": ""}} x)", "task.json:1:23: nothing may follow the JSON value"},
       {"{\"labels\": {\"a\": \"\xE9\"}}", "task.json:1:18: labels.a: this text is not valid UTF-8"},
@@ -118,7 +121,8 @@ TEST(TaskOptionTable, SetsEveryFieldFromText) {
     TaskOptions options;
     const std::string value = info.is_switch                        ? "true"
                               : info.values.starts_with("a number") ? "0.25"
-                              : info.values == "a text"             ? "2026-01-31"
+                              : info.values == "a text"
+                                  ? "2026-01-31"
                                   : info.values.substr(info.values.rfind('|') + 1);
     EXPECT_TRUE(set_task_option(options, info.name, value)) << info.name;
   }

@@ -15,15 +15,15 @@
 namespace incipit::api {
 
 struct Switch {
-  bool TaskOptions::*field;
+  bool TaskOptions::* field;
 };
 struct Number {
-  double TaskOptions::*field;
+  double TaskOptions::* field;
   double least;
   double most;
 };
 struct Text {
-  std::string TaskOptions::*field;
+  std::string TaskOptions::* field;
 };
 // An enumeration, by its names in the order of its values.
 struct Choice {

@@ -75,11 +75,11 @@ void Verifier::compare(const Candidate& candidate, const Scored& full) {
   const double difference = max_difference(scored.scores, full.scores);
   report_.max_difference = std::max(report_.max_difference, difference);
   const bool same_shape = scored.error == full.error && scored.scores.size() == full.scores.size();
-  const bool same_scores =
-      classifier_.report().exact
-          ? same_bits(scored.scores, full.scores) && same_bits(scored.raw, full.raw) &&
-                same_bits({&scored.mass, 1}, {&full.mass, 1})
-          : difference <= tolerance_;
+  const bool same_scores = classifier_.report().exact
+                               ? same_bits(scored.scores, full.scores) &&
+                                     same_bits(scored.raw, full.raw) &&
+                                     same_bits({&scored.mass, 1}, {&full.mass, 1})
+                               : difference <= tolerance_;
   const bool same_label =
       same_shape && classifier_.decide(scored, {}).best == classifier_.decide(full, {}).best;
   if (same_shape && same_scores && same_label) return;

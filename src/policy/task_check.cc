@@ -50,7 +50,8 @@ Fault check_labels(const Task& task) {
     const auto& surfaces = label.surfaces.empty() ? own : label.surfaces;
     for (std::size_t i = 0; i < surfaces.size(); ++i) {
       const std::string where = label.surfaces.empty() ? path : indexed(path + ".surfaces", i);
-      const std::string_view surface = strip_edges(label.surfaces.empty() ? label.name : surfaces[i]);
+      const std::string_view surface =
+          strip_edges(label.surfaces.empty() ? label.name : surfaces[i]);
       if (surface.empty()) return TaskFault{where, "a surface must not be empty"};
       const auto [owner, is_new] = surface_owner.emplace(surface, label.name);
       if (!is_new) {
@@ -76,7 +77,8 @@ Fault check_examples(const Task& task) {
       return TaskFault{path + ".text", "an example needs a text"};
     }
     if (!has_label(task, task.examples[i].label)) {
-      return TaskFault{path + ".label", "'" + task.examples[i].label + "' is not one of the labels"};
+      return TaskFault{path + ".label",
+                       "'" + task.examples[i].label + "' is not one of the labels"};
     }
   }
   return {};

@@ -25,8 +25,8 @@ struct FakeSettings {
   std::string model_sha256 = std::string(64, 'a');
   std::size_t texts_per_call = 4;
   std::size_t bytes_max = 10'000;
-  double full_drift = 0;    // Added to the scores of whole prompts.
-  double order_bias = 0;    // Added to the score of the label that stands first.
+  double full_drift = 0;              // Added to the scores of whole prompts.
+  double order_bias = 0;              // Added to the score of the label that stands first.
   std::size_t fail_after = SIZE_MAX;  // score() fails once so many texts were scored.
   bool exact = true;
 };
@@ -54,8 +54,7 @@ class FakeClassifier final : public Classifier {
     }
   }
 
-  Result<std::vector<Scored>> score(std::span<const std::string_view> texts,
-                                    Route route) override {
+  Result<std::vector<Scored>> score(std::span<const std::string_view> texts, Route route) override {
     std::vector<Scored> all;
     for (const std::string_view text : texts) {
       if (counters_.texts == settings_.fail_after) {
@@ -125,7 +124,8 @@ class FakeClassifier final : public Classifier {
       sum += weights.back();
     }
     for (const double weight : weights) {
-      const double score = std::log(weight / sum) + (route == Route::kFull ? settings_.full_drift : 0);
+      const double score =
+          std::log(weight / sum) + (route == Route::kFull ? settings_.full_drift : 0);
       scored.scores.push_back(score);
       scored.raw.push_back(score);
     }
