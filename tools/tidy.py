@@ -30,9 +30,6 @@ OWNED_HEADERS = [
 FILE_LINES_MAX = 600
 FUNCTION_LINES_MAX = 70
 
-# Sources whose behaviour another test covers; each with the reason.
-TESTED_ELSEWHERE = {}
-
 BANNED_WORDS = {
     "tr" + "ie": "label tree, or radix tree for prefixes",
     "bl" + "ob": "KV state, or bytes",
@@ -277,16 +274,18 @@ def check_names(paths):
                 yield path, 1, f"'{match.group(2)}' in a name says nothing: name what it holds"
 
 
-def check_tests_exist(paths):
-    known = set(paths)
+def check_tests_exist(root, paths):
+    """A source has its test beside it, or another test includes its header or names the file."""
+    tests = [path for path in paths if path.endswith("_test.cc")]
+    text = "\n".join((root / path).read_text(encoding="utf-8", errors="replace") for path in tests)
     for path in paths:
-        if not path.startswith("src/") or not path.endswith(".cc") or path.endswith("_test.cc"):
+        if not path.startswith("src/") or not path.endswith(".cc") or path in tests:
             continue
-        if path.removesuffix(".cc") + "_test.cc" not in known and path not in TESTED_ELSEWHERE:
-            yield path, 1, "has no _test.cc beside it: write one, or list it with a reason in tools/tidy.py"
-    for path in TESTED_ELSEWHERE:
-        if path not in known:
-            yield path, 1, "is listed in tools/tidy.py but does not exist: delete the entry"
+        stem = path.removesuffix(".cc")
+        header = f'#include "{stem.removeprefix("src/")}.h"'
+        if f"{stem}_test.cc" in tests or header in text or f"// Tests {path}" in text:
+            continue
+        yield path, 1, f"no test: write {stem}_test.cc, or begin another test with '// Tests {path}'"
 
 
 def check_links(root, paths):
@@ -310,7 +309,7 @@ def check_tree(root):
     """Yields (path, line, message) for everything that is wrong under `root`."""
     paths = tracked_files(root)
     yield from check_names(paths)
-    yield from check_tests_exist(paths)
+    yield from check_tests_exist(root, paths)
     yield from check_links(root, paths)
     for path in paths:
         rules = rules_for(path)

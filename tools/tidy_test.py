@@ -100,8 +100,10 @@ class TidyTest(unittest.TestCase):
                 self.expect_clean("src/base/a.h", HEADER + "  " + call + "\n")
 
     def test_source_needs_a_test(self):
-        self.expect("src/base/a.cc", SPDX, "has no _test.cc")
-        self.expect_clean("src/base/a_test.cc", SPDX)
+        self.expect("src/base/a.cc", SPDX, "src/base/a.cc:1: no test")
+        for test in ("", '#include "base/a.h"\n', "// Tests src/base/a.cc: by its use.\n"):
+            name = "src/base/b_test.cc" if test else "src/base/a_test.cc"
+            self.assertEqual(self.findings({"src/base/a.cc": SPDX, name: SPDX + test}), [])
 
     def test_todo_needs_an_issue(self):
         self.expect("src/base/a.h", HEADER + "// TO" + "DO: later\n", "needs an issue")

@@ -49,5 +49,8 @@ std::optional<int> parse_flags(CLI::App& flags, std::span<const std::string> arg
 int fail(const Error& error, const Surroundings& around);
 
 int run_classify(std::span<const std::string> arguments, const Surroundings& around);
+int run_explain(std::span<const std::string> arguments, const Surroundings& around);
+int run_doctor(std::span<const std::string> arguments, const Surroundings& around);
+int run_bench(std::span<const std::string> arguments, const Surroundings& around);
 
 }  // namespace incipit::app

@@ -3,8 +3,10 @@
 
 import concurrent.futures
 import contextlib
+import ctypes
 import json
 import pathlib
+import signal
 import socket
 import subprocess
 import sys
@@ -39,6 +41,12 @@ def wait_until_ready(address, process):
     raise RuntimeError(f"llama-server did not become ready in {START_LIMIT_S} s")
 
 
+def end_with_parent():
+    """Asks the kernel to end the server when this script dies, even if it is killed."""
+    set_parent_death_signal = 1
+    ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGTERM)
+
+
 @contextlib.contextmanager
 def server(options):
     """Starts a server of our own, yields its address, and ends that very process."""
@@ -47,7 +55,8 @@ def server(options):
                "-t", str(options.threads), "--host", "127.0.0.1", "--port", str(port),
                "--cache-ram", "0"]
     with tempfile.TemporaryFile() as log:
-        process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
+        process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT,
+                                   preexec_fn=end_with_parent)
         try:
             wait_until_ready(f"http://127.0.0.1:{port}", process)
             yield f"http://127.0.0.1:{port}"

@@ -23,6 +23,7 @@ import places
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 PEER_LIMIT_S = 900
+BUSY_LOAD = 0.5  # Runnable programs before the run, from where on the figures are doubtful.
 
 
 class MissingPeer(Exception):
@@ -157,16 +158,20 @@ def machine():
     info = pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     name = next((line.split(":", 1)[1].strip() for line in info if line.startswith("model name")),
                 platform.processor())
-    return {"cpu": name, "cores": len(os.sched_getaffinity(0)), "system": platform.platform()}
+    return {"cpu": name, "cores": len(os.sched_getaffinity(0)), "system": platform.platform(),
+            "load_before": round(os.getloadavg()[0], 2)}
 
 
 def print_table(report):
     def line(*cells):
-        print(f"{cells[0]:<34}{cells[1]:<10}{cells[2]:>14}{cells[3]:>12}{cells[4]:>18}")
+        print(f"{cells[0]:<40}{cells[1]:<10}{cells[2]:>14}{cells[3]:>12}{cells[4]:>18}")
 
     facts = report["machine"]
     print(f"{facts['cpu']}, {facts['cores']} cores; {report['tickets']} tickets, "
           f"median of {report['repeats']}")
+    if facts["load_before"] > BUSY_LOAD:
+        print(f"warning: the load was {facts['load_before']} before the run: other programs took "
+              "part of the cores, so these figures say little")
     line("", "precision", "ms per ticket", "correct", "")
     for row in report["ours"]:
         line("incipit, batched", row["precision"], f"{row['ms_per_ticket']:.1f}", "", "")
@@ -210,14 +215,14 @@ def parse_arguments(arguments):
 
 def main(arguments=None):
     options = parse_arguments(arguments)
-    results = Results()
+    facts, results = machine(), Results()
     try:
         measure(options, results)
     except OurFailure as error:
         print(error, file=sys.stderr)
         return 3
     tickets = sum(bool(line.strip()) for line in options.tickets.read_text("utf-8").splitlines())
-    report = {"machine": machine(), "tickets": tickets, "repeats": options.repeats,
+    report = {"machine": facts, "tickets": tickets, "repeats": options.repeats,
               **results.as_json()}
     if options.json:
         print(json.dumps(report, indent=1))

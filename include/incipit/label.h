@@ -23,6 +23,7 @@ struct TextFacts {
   std::size_t neutralised = 0;       // Special-token surfaces that were kept as plain text.
   std::size_t utf8_replaced = 0;     // Bad byte runs replaced by U+FFFD.
   bool slow_path = false;            // The prefix could not be shared with this text.
+  bool rescored = false;             // A near tie on an approximate runtime: scored again, alone.
 };
 
 // The scores of one text, in the task's label order.

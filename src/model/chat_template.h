@@ -11,7 +11,7 @@
 // the date gets RenderOptions::date at noon, so that a prefix stays the same tomorrow.
 //
 // Templates come from the model file or the operator, never from a client.
-// Immutable; render() may be called from several threads.
+// Confined to one thread at a time: the Jinja engine asks the C library for the local time.
 #pragma once
 
 #include <cstddef>
@@ -39,8 +39,8 @@ struct ChatMessage {
 };
 
 struct RenderOptions {
-  bool generation_prompt = true;           // End with the header of the assistant's answer.
-  std::string date{kTemplateDate};         // "YYYY-MM-DD"
+  bool generation_prompt = true;    // End with the header of the assistant's answer.
+  std::string date{kTemplateDate};  // "YYYY-MM-DD"
 };
 
 // Half-open range of bytes.
@@ -56,7 +56,7 @@ struct RenderedChat {
 
 struct ChatTemplateSource {
   std::string jinja;
-  std::string bos;   // Surface of the BOS token, for templates that print it.
+  std::string bos;  // Surface of the BOS token, for templates that print it.
   std::string eos;
   std::string name;  // For messages: the file that it came from.
 };

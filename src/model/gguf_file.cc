@@ -103,7 +103,7 @@ class GgufFile::Reader {
   }
   [[nodiscard]] bool failed() const { return !error_.empty(); }
   [[nodiscard]] std::unexpected<Error> failure_here() const {
-    return failure(ErrorCode::kInvalidArgument, error_);
+    return failure(ErrorCode::kCorruption, error_);
   }
   [[nodiscard]] std::size_t offset() const { return offset_; }
   [[nodiscard]] std::size_t left() const { return bytes_.size() - offset_; }
@@ -171,15 +171,19 @@ class GgufFile::Reader {
 };
 
 Result<std::unique_ptr<GgufFile>> GgufFile::open(const std::string& path) {
-  INCIPIT_TRY(const File file, File::open_read(path));
-  INCIPIT_TRY(const std::uint64_t size, file.size());
+  const auto file = File::open_read(path);
+  if (!file) {
+    return failure(ErrorCode::kUnavailable,
+                   "there is no model to read: " + file.error().message + "; give a GGUF file (--model)");
+  }
+  INCIPIT_TRY(const std::uint64_t size, file->size());
   std::unique_ptr<GgufFile> gguf(new GgufFile());
   gguf->path_ = path;
   if (size < 24) {
-    return failure(ErrorCode::kInvalidArgument,
+    return failure(ErrorCode::kCorruption,
                    path + ": not a GGUF file: only " + std::to_string(size) + " bytes");
   }
-  void* mapping = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.descriptor(), 0);
+  void* mapping = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file->descriptor(), 0);
   if (mapping == MAP_FAILED) {
     return failure(ErrorCode::kResourceExhausted, "cannot map " + path + " into memory");
   }
@@ -213,12 +217,12 @@ std::optional<std::uint64_t> tensor_bytes(std::uint32_t type, std::uint64_t colu
 Result<void> GgufFile::parse() {
   Reader reader(path_, bytes_);
   if (reader.fixed<std::uint32_t>() != 0x46554747U) {  // "GGUF"
-    return failure(ErrorCode::kInvalidArgument,
+    return failure(ErrorCode::kCorruption,
                    path_ + ": not a GGUF file (it does not begin with \"GGUF\")");
   }
   const auto version = reader.fixed<std::uint32_t>();
   if (version != 2 && version != 3) {
-    return failure(ErrorCode::kInvalidArgument, path_ + ": GGUF version " +
+    return failure(ErrorCode::kCorruption, path_ + ": GGUF version " +
                                                     std::to_string(version) +
                                                     " is not supported; convert it to version 3");
   }
@@ -281,7 +285,7 @@ Result<void> GgufFile::parse() {
   for (std::size_t i = 0; i < found.size(); ++i) {
     const auto [offset, size] = places[i];
     if (offset > data_bytes || size > data_bytes - offset) {
-      return failure(ErrorCode::kInvalidArgument,
+      return failure(ErrorCode::kCorruption,
                      path_ + ": the file is cut short: tensor \"" + found[i].name +
                          "\" ends at byte " + std::to_string(data_begin + offset + size) + " of " +
                          std::to_string(bytes_.size()) + "; get the file again");
@@ -289,7 +293,7 @@ Result<void> GgufFile::parse() {
     found[i].data = bytes_.subspan(data_begin + offset, size);
     std::string name = found[i].name;
     if (!tensors_.emplace(std::move(name), std::move(found[i])).second) {
-      return failure(ErrorCode::kInvalidArgument, path_ + ": a tensor's name occurs twice");
+      return failure(ErrorCode::kCorruption, path_ + ": a tensor's name occurs twice");
     }
   }
   return {};

@@ -69,8 +69,9 @@ class OpenVinoRuntime final : public Runtime {
   [[nodiscard]] const std::string& fingerprint() const override { return fingerprint_; }
   [[nodiscard]] const Limits& limits() const override { return limits_; }
 
-  // Other settings of the law, for the self-test and for tests. Forgets that the law was proved.
+  // Other settings of the law, for the self-test and for tests; names the fingerprint again.
   void set_law(const LawSettings& law);
+  [[nodiscard]] const LawSettings& law() const { return law_; }
   // What the self-test found.
   void set_exact(bool exact, std::string reason);
 

@@ -178,7 +178,7 @@ Result<void> PreparedWeights::make(const GgufFile& gguf, const ModelShape& shape
   }
   if (!not_finite.empty()) {
     ::unlink(aside.c_str());
-    return failure(ErrorCode::kInvalidArgument, gguf.path() + ": the tensor \"" + not_finite +
+    return failure(ErrorCode::kCorruption, gguf.path() + ": the tensor \"" + not_finite +
                                                     "\" holds values that are not finite");
   }
   Header header;

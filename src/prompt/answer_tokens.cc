@@ -5,6 +5,7 @@
 #include <array>
 #include <vector>
 
+#include "base/utf8.h"
 #include "prompt/ticket_text.h"
 
 namespace incipit::prompt {
@@ -15,6 +16,13 @@ Result<TokenVector> plain_tokens(std::string_view plain, bool strip_left, const 
               text.encode_plain({.text = plain, .ticket = {}, .strip_left = strip_left},
                                 SpecialTextPolicy::kNeutralise));
   return std::move(tokens.tokens);
+}
+
+// The end of a text that may be long, for a message.
+std::string last_words(const std::string& text) {
+  constexpr std::size_t kShown = 40;
+  if (text.size() <= kShown) return text;
+  return "..." + repair_utf8(text.substr(text.size() - kShown), nullptr);
 }
 
 }  // namespace
@@ -35,7 +43,7 @@ Result<TokenVector> answer_tokens(const model::RenderedChat& chat, std::string_v
   if (kept != before.end() || own == both.end()) {
     return failure(ErrorCode::kInvalidArgument,
                    "task: the answer \"" + std::string(answer) +
-                       "\" merges with the text before it (\"" + cue +
+                       "\" merges with the text before it (\"" + last_words(cue) +
                        "\"), so it has no score of its own; change the surface or "
                        "options.label_surface");
   }
@@ -63,8 +71,7 @@ std::optional<Token> end_of_turn(const model::ChatTemplate& chat_template,
   constexpr std::string_view kAnswer = "QANSWERQ";
   const std::array turns{model::ChatMessage{model::Role::kUser, "QUSERQ"},
                          model::ChatMessage{model::Role::kAssistant, std::string(kAnswer)}};
-  const auto chat =
-      chat_template.render(turns, {.generation_prompt = false, .date = options.date});
+  const auto chat = chat_template.render(turns, {.generation_prompt = false, .date = options.date});
   if (!chat) return text.tokenizer().end_of_turn();
   const std::size_t at = chat->text.find(kAnswer);
   if (at == std::string::npos) return text.tokenizer().end_of_turn();

@@ -2,7 +2,6 @@
 #include "prompt/task_prompt.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "prompt/answer_tokens.h"
@@ -56,10 +55,9 @@ Result<void> TaskPrompt::render_frames(const Task& task, const model::ChatTempla
   }
   const std::string word = unused_word(task);
   for (std::size_t i = 0; i < question_count(task); ++i) {
-    const auto turns = task_turns(task, surfaces,
-                                  {.ticket = word,
-                                   .question = i,
-                                   .system_role = chat_template.has_system_role()});
+    const auto turns =
+        task_turns(task, surfaces,
+                   {.ticket = word, .question = i, .system_role = chat_template.has_system_role()});
     INCIPIT_TRY(const model::RenderedChat chat, chat_template.render(turns, render_));
     if (!special_) {
       special_ = std::make_unique<SpecialText>(tokenizer_->special_tokens(), template_bytes(chat));
@@ -81,13 +79,20 @@ Result<void> TaskPrompt::read_answers(const std::vector<Surface>& surfaces,
                           "\" has other tokens in the examples than where it is scored; try "
                           "another options.label_surface");
     }
+    const auto same_tokens = std::ranges::find(surfaces_, tokens, &AnswerSurface::tokens);
+    if (same_tokens != surfaces_.end()) {
+      return failure(ErrorCode::kInvalidArgument,
+                     "task: the answers \"" + same_tokens->text + "\" and \"" + surface.text +
+                         "\" are the same tokens to this model; change one of them");
+    }
     surfaces_.push_back({surface.label, surface.text, std::move(tokens)});
   }
   const auto token = prompt::end_of_turn(chat_template, render_, text());
   if (!token) {
     return failure(ErrorCode::kInvalidArgument,
-                   tokenizer_->path() + ": neither the chat template nor the vocabulary says which "
-                                        "token ends a turn; use an instruction-tuned model");
+                   tokenizer_->path() +
+                       ": neither the chat template nor the vocabulary says which "
+                       "token ends a turn; use an instruction-tuned model");
   }
   end_of_turn_ = *token;
   return {};
@@ -120,8 +125,8 @@ Result<void> TaskPrompt::check_reading() {
   std::size_t markers = 0;
   for (const TextRange& range : chat.content) {
     std::size_t count = 0;
-    const auto cuts = special_->cuts(chat.text, range, &count);
-    if (!cuts.empty()) markers += count;
+    static_cast<void>(special_->cuts(chat.text, range, &count));
+    markers += count;
   }
   if (markers > 0) {
     notices_.push_back("the task's own texts hold " + std::to_string(markers) +

@@ -2,7 +2,6 @@
 //
 // The part of TaskPrompt that runs for every ticket.
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "prompt/task_prompt.h"
@@ -10,10 +9,6 @@
 
 namespace incipit::prompt {
 namespace {
-
-std::size_t common_length(const TokenVector& a, const TokenVector& b) {
-  return static_cast<std::size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
-}
 
 // Splits prompts that begin alike into what they share, which is returned, and their own rests.
 TokenVector split_shared(std::vector<TokenVector>& prompts) {
@@ -70,7 +65,7 @@ Result<TaskPrompt::Attempt> TaskPrompt::attempt(std::string_view ticket) const {
   result.excess = needed - std::min(needed, options_.tokens_max);
 
   // Questions share their suffix, so one that needs the slow path takes all with it.
-  result.part.slow_path = std::ranges::count(slow, true) > 0;
+  result.part.slow_path = std::ranges::find(slow, true) != slow.end();
   for (std::size_t i = 0; i < prompts.size(); ++i) {
     if (result.part.slow_path && !slow[i]) {
       prompts[i].insert(prompts[i].begin(), prefix().begin(), prefix().end());

@@ -4,11 +4,13 @@
 // Failures throw, which ends the test with the message.
 #pragma once
 
+#include <filesystem>
 #include <memory>
 #include <stdexcept>
 #include <string>
 #include <utility>
 
+#include "base/file.h"
 #include "model/chat_template.h"
 #include "model/tokenizer.h"
 #include "prompt/task_prompt.h"
@@ -22,12 +24,22 @@ T must(Result<T> result) {
   return std::move(*result);
 }
 
+inline void must(const Result<void>& result) {
+  if (!result) throw std::runtime_error(result.error().message);
+}
+
+// A file of tests/golden/.
+inline std::string read_golden(const std::string& name) {
+  const auto tests = std::filesystem::path(__FILE__).parent_path().parent_path();
+  return must(read_file((tests / "golden" / name).string(), 1 << 20));
+}
+
 struct PromptModel {
-  std::unique_ptr<model::Tokenizer> tokenizer;
-  std::unique_ptr<model::ChatTemplate> chat_template;
+  std::shared_ptr<const model::Tokenizer> tokenizer;
+  std::shared_ptr<const model::ChatTemplate> chat_template;
 
   static PromptModel open(const std::string& path) {
-    auto tokenizer = must(model::Tokenizer::open(path));
+    std::shared_ptr<const model::Tokenizer> tokenizer = must(model::Tokenizer::open(path));
     auto chat_template = must(model::ChatTemplate::of(*tokenizer));
     return {std::move(tokenizer), std::move(chat_template)};
   }
@@ -35,11 +47,10 @@ struct PromptModel {
   // The model's vocabulary with another template.
   [[nodiscard]] PromptModel with_template(const std::string& jinja) const {
     const auto surface = [&](auto token) { return token ? tokenizer->piece(*token) : ""; };
-    return {must(model::Tokenizer::open(tokenizer->path())),
-            must(model::ChatTemplate::open({.jinja = jinja,
-                                            .bos = surface(tokenizer->bos()),
-                                            .eos = surface(tokenizer->eos()),
-                                            .name = "test template"}))};
+    return {tokenizer, must(model::ChatTemplate::open({.jinja = jinja,
+                                                       .bos = surface(tokenizer->bos()),
+                                                       .eos = surface(tokenizer->eos()),
+                                                       .name = "test template"}))};
   }
 
   [[nodiscard]] Result<prompt::TaskPrompt> build(const Task& task, std::size_t tokens_max) const {
