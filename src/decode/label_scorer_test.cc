@@ -166,6 +166,21 @@ TEST(LabelScorer, APromptThatDoesNotFitFailsAlone) {
   EXPECT_EQ(scores[0].raw, score(runtime, tree, {small})[0].raw);
 }
 
+// Four prompts leave nine cells, and the label behind each needs ten: one at a time they fit.
+TEST(LabelScorer, APromptThatDoesNotFitBesideOthersIsScoredAlone) {
+  FakeRuntime tight({.cells = 17});
+  FakeRuntime roomy;
+  const LabelTree tree = tree_of({TokenVector(10, 20), {21}}, {.scoring = Scoring::kSequence});
+  const std::vector<TokenVector> prompts{{1, 2}, {3, 4}, {5, 6}, {7, 8}};
+  const auto got = score(tight, tree, prompts);
+  const auto want = score(roomy, tree, prompts);
+  for (std::size_t i = 0; i < prompts.size(); ++i) {
+    EXPECT_EQ(got[i].error, "");
+    EXPECT_EQ(got[i].raw, want[i].raw);
+  }
+  EXPECT_EQ(tight.cells_free(), 17U);
+}
+
 TEST(LabelScorer, AFailureOfTheModelIsReportedAndNothingIsLeftBehind) {
   FakeRuntime runtime;
   const LabelTree tree = tree_of({{20, 21}, {20, 22}});
