@@ -18,12 +18,18 @@ endforeach()
 set(OpenVINO_DIR ${INCIPIT_HOME}/openvino-${openvino_pin}/openvino/cmake)
 find_package(OpenVINO ${openvino_pin} EXACT REQUIRED COMPONENTS Runtime NO_DEFAULT_PATH)
 
+# In link order. An installed incipit brings copies of them (cmake/install.cmake).
 set(llama_root ${INCIPIT_HOME}/llama.cpp-${llama_pin})
 add_library(incipit_llama INTERFACE)
-target_include_directories(incipit_llama SYSTEM INTERFACE ${llama_root}/include)
-target_link_libraries(incipit_llama INTERFACE
-  ${llama_root}/lib/libllama.a ${llama_root}/lib/libincipit_jinja.a ${llama_root}/lib/libggml.a
-  ${llama_root}/lib/libggml-cpu.a ${llama_root}/lib/libggml-base.a Threads::Threads dl)
+target_include_directories(incipit_llama SYSTEM INTERFACE $<BUILD_INTERFACE:${llama_root}/include>)
+foreach(part llama incipit_jinja ggml ggml-cpu ggml-base)
+  list(APPEND llama_libraries ${llama_root}/lib/lib${part}.a)
+  target_link_libraries(incipit_llama INTERFACE
+    $<BUILD_INTERFACE:${llama_root}/lib/lib${part}.a>
+    $<INSTALL_INTERFACE:$<INSTALL_PREFIX>/lib/incipit/lib${part}.a>)
+endforeach()
+target_link_libraries(incipit_llama INTERFACE Threads::Threads ${CMAKE_DL_LIBS})
 
-set(incipit_parts incipit_llama openvino::runtime OpenSSL::Crypto simdjson::simdjson)
+find_library(XXHASH_LIBRARY xxhash REQUIRED)
+set(incipit_parts incipit_llama openvino::runtime OpenSSL::Crypto simdjson::simdjson ${XXHASH_LIBRARY})
 set(incipit_app_parts CLI11::CLI11)

@@ -68,7 +68,7 @@ struct ClassifierReport {
   std::string fingerprint;
   std::string template_source;
   std::string template_date;
-  std::string scoring;    // "first" or "sequence", as chosen.
+  std::string scoring;  // "first" or "sequence", as chosen.
   std::string normalise;
   std::size_t prefix_tokens = 0;
   std::string prefix_text;
@@ -104,7 +104,8 @@ class Classifier {
 
   // Scores texts; a bad text gets Scored::error and never fails the others.
   // Errors: kInternal or kResourceExhausted of the model as a whole.
-  virtual Result<std::vector<Scored>> score(std::span<const std::string_view> texts, Route route) = 0;
+  virtual Result<std::vector<Scored>> score(std::span<const std::string_view> texts,
+                                            Route route) = 0;
 
   // Turns scores into a label by the task's options. `bias` is subtracted from the scores label
   // by label (a calibration); empty means none. Needs no model.
@@ -132,8 +133,8 @@ class Classifier {
 class Engine {
  public:
   // Loads a model; the first time it is prepared and the law is proved on this CPU, and both are
-  // kept in the cache directory. Errors: kInvalidArgument for a missing, damaged or unsupported
-  // file; kResourceExhausted if the KV cells do not fit (the message says how many would).
+  // kept in the cache directory. Errors: kUnavailable for a missing or unsupported model,
+  // kCorruption for a damaged one; kInvalidArgument for options; kResourceExhausted if the KV cells do not fit (the message says how many would).
   static Result<std::unique_ptr<Engine>> open(EngineOptions options);
   virtual ~Engine() = default;
 

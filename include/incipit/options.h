@@ -12,8 +12,8 @@
 namespace incipit {
 
 struct EngineOptions {
-  std::string model;     // Path of a GGUF file.
-  std::string home;      // Cache directory; empty: $INCIPIT_HOME, else the XDG cache folder.
+  std::string model;  // Path of a GGUF file.
+  std::string home;   // Cache directory; empty: $INCIPIT_HOME, else the XDG cache folder.
   Precision precision = Precision::kAuto;
   KvType kv_type = KvType::kAuto;
   std::size_t ctx_size = 4096;  // KV cells in all, shared by every sequence.

@@ -40,8 +40,8 @@ using Result = std::expected<T, Error>;
 
 #define INCIPIT_CONCAT_INNER(a, b) a##b
 #define INCIPIT_CONCAT(a, b) INCIPIT_CONCAT_INNER(a, b)
-#define INCIPIT_TRY_INNER(temporary, target, expression)                     \
-  auto temporary = (expression);                                             \
+#define INCIPIT_TRY_INNER(temporary, target, expression)                                \
+  auto temporary = (expression);                                                        \
   if (!temporary) return std::unexpected<incipit::Error>(std::move(temporary).error()); \
   target = std::move(*temporary)
 

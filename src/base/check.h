@@ -7,11 +7,11 @@
 #include <cstdlib>
 
 // Checked in every build.
-#define INCIPIT_CHECK(condition, text)                                                       \
-  do {                                                                                       \
-    if (!(condition)) {                                                                      \
-      std::fprintf(stderr, "%s:%d: broken invariant: %s (%s)\n", __FILE__, __LINE__, text,   \
-                   #condition);                                                              \
-      std::abort();                                                                          \
-    }                                                                                        \
+#define INCIPIT_CHECK(condition, text)                                                     \
+  do {                                                                                     \
+    if (!(condition)) {                                                                    \
+      std::fprintf(stderr, "%s:%d: broken invariant: %s (%s)\n", __FILE__, __LINE__, text, \
+                   #condition);                                                            \
+      std::abort();                                                                        \
+    }                                                                                      \
   } while (false)

@@ -4,7 +4,6 @@
 #include <openssl/evp.h>
 
 #include <array>
-#include <bit>
 #include <vector>
 
 #include "base/check.h"
@@ -14,7 +13,9 @@ namespace incipit {
 
 struct Sha256::State {
   EVP_MD_CTX* context = EVP_MD_CTX_new();
-  State() { INCIPIT_CHECK(context && EVP_DigestInit_ex(context, EVP_sha256(), nullptr), "SHA-256"); }
+  State() {
+    INCIPIT_CHECK(context && EVP_DigestInit_ex(context, EVP_sha256(), nullptr), "SHA-256");
+  }
   State(const State&) = delete;
   State& operator=(const State&) = delete;
   ~State() { EVP_MD_CTX_free(context); }
@@ -35,9 +36,7 @@ Sha256& Sha256::field(std::string_view text) {
   return update(std::as_bytes(std::span(text)));
 }
 
-Sha256& Sha256::field(std::uint64_t number) {
-  return update(std::as_bytes(std::span(&number, 1)));
-}
+Sha256& Sha256::field(std::uint64_t number) { return update(std::as_bytes(std::span(&number, 1))); }
 
 std::string Sha256::hex() {
   std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};

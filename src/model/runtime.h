@@ -41,7 +41,9 @@ struct Logits {
   std::span<const float> values;  // rows x vocabulary
   std::size_t vocabulary = 0;
 
-  [[nodiscard]] std::size_t rows() const { return vocabulary == 0 ? 0 : values.size() / vocabulary; }
+  [[nodiscard]] std::size_t rows() const {
+    return vocabulary == 0 ? 0 : values.size() / vocabulary;
+  }
   [[nodiscard]] std::span<const float> row(std::size_t index) const {
     return values.subspan(index * vocabulary, vocabulary);
   }
@@ -49,12 +51,12 @@ struct Logits {
 
 struct Limits {
   std::size_t vocabulary = 0;
-  std::size_t context_tokens = 0;   // The longest sequence.
-  std::size_t cells = 0;            // KV cells in all.
-  std::size_t cell_bytes = 0;       // Memory of one cell over all layers.
-  std::size_t fork_cells = 0;       // Cells that a fork may waste beyond its own tokens.
-  bool exact = false;               // The law holds; otherwise results are approximate.
-  std::string approximate_reason;   // Why not, for a person; empty where exact.
+  std::size_t context_tokens = 0;  // The longest sequence.
+  std::size_t cells = 0;           // KV cells in all.
+  std::size_t cell_bytes = 0;      // Memory of one cell over all layers.
+  std::size_t fork_cells = 0;      // Cells that a fork may waste beyond its own tokens.
+  bool exact = false;              // The law holds; otherwise results are approximate.
+  std::string approximate_reason;  // Why not, for a person; empty where exact.
 };
 
 class Runtime {

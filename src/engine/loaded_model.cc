@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/loaded_model.h"
+
+#include <chrono>
+#include <future>
+#include <utility>
+
+#include "base/hash.h"
+#include "model/cpu.h"
+#include "model/gguf_file.h"
+#include "model/model_cache.h"
+
+namespace incipit::engine {
+namespace {
+
+Result<void> choose_precision(const EngineOptions& options, LoadedModel& loaded) {
+  const bool bf16 = can_compute_bf16();
+  if (options.precision == Precision::kBf16 && !bf16) {
+    return failure(ErrorCode::kInvalidArgument,
+                   "this CPU cannot compute in bf16 (it has neither avx512_bf16 nor amx_bf16); use "
+                   "--precision f32");
+  }
+  loaded.precision = options.precision != Precision::kAuto ? options.precision
+                     : bf16                                ? Precision::kBf16
+                                                           : Precision::kF32;
+  const bool pass_is_bf16 = loaded.precision == Precision::kBf16;
+  if (options.kv_type == KvType::kAuto) {
+    loaded.kv_type = pass_is_bf16 ? KvType::kBf16 : KvType::kF32;
+    return {};
+  }
+  loaded.kv_type = options.kv_type;
+  // Cells of another precision than the pass are rounded on one way and not on the other.
+  if (loaded.kv_type != KvType::kInt8 && (loaded.kv_type == KvType::kBf16) != pass_is_bf16) {
+    return failure(ErrorCode::kInvalidArgument, "KV cells of type " + name_of(loaded.kv_type) +
+                                                    " do not keep results exact in " +
+                                                    name_of(loaded.precision) +
+                                                    " passes; use --kv-type auto or int8");
+  }
+  return {};
+}
+
+Result<void> open_runtime(const EngineOptions& options, const std::string& folder,
+                          LoadedModel& loaded) {
+  const model::CpuFacts& cpu = model::cpu_facts();
+  // In f32 the kernels change with the second row, in bf16 later; prove_law() goes up from here.
+  const std::size_t rows = loaded.precision == Precision::kBf16 ? 8 : 2;
+  const std::string identity = Sha256().field(loaded.sha256).field(cpu.instructions_text()).hex();
+  INCIPIT_TRY(loaded.runtime,
+              model::OpenVinoRuntime::open(loaded.shape, *loaded.weights,
+                                           {.precision = loaded.precision,
+                                            .kv_type = loaded.kv_type,
+                                            .cells = options.ctx_size,
+                                            .threads = loaded.threads,
+                                            .law = {.rows_min = rows, .logits_rows_min = rows},
+                                            .exact = false,
+                                            .approximate_reason = "not proved yet",
+                                            .identity = identity}));
+  loaded.weights->release_pages();
+  const std::string key = Sha256()
+                              .field(loaded.runtime->fingerprint())
+                              .field(std::uint64_t{loaded.threads})
+                              .hex()
+                              .substr(0, 16);
+  INCIPIT_TRY(loaded.law, model::prove_law(*loaded.runtime, folder + "/law-" + key));
+  if (options.on_event && !loaded.law.is_kept) {
+    options.on_event(loaded.law.exact
+                         ? "proved on this CPU that cached and whole prompts agree to the bit"
+                         : "results are approximate: " + loaded.law.reason);
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<LoadedModel>> load_model(const EngineOptions& options) {
+  const auto begin = std::chrono::steady_clock::now();
+  auto loaded = std::make_unique<LoadedModel>();
+  loaded->file = options.model;
+  loaded->threads = options.threads == 0 ? model::usable_cores() : options.threads;
+  if (options.ctx_size < 64 || options.ctx_size > (std::size_t{1} << 30U)) {
+    return failure(ErrorCode::kInvalidArgument,
+                   "--ctx-size " + std::to_string(options.ctx_size) +
+                       " is out of range; use 64 to 1073741824 tokens");
+  }
+  if (!model::cpu_facts().has("avx2")) {
+    return failure(ErrorCode::kUnavailable, "this CPU (" + model::cpu_facts().name +
+                                                ") lacks avx2, which the OpenVINO runtime needs");
+  }
+  INCIPIT_TRY_VOID(choose_precision(options, *loaded));
+  INCIPIT_TRY(const auto gguf, model::GgufFile::open(options.model));
+  INCIPIT_TRY(loaded->shape, model::read_model_shape(*gguf));
+  loaded->bytes = gguf->bytes();
+  // The vocabulary takes as long as a third of the compilation and needs nothing of it.
+  auto vocabulary =
+      std::async(std::launch::async, [&] { return model::Tokenizer::open(options.model); });
+  const std::string home = model::cache_home(options.home);
+  const auto prepare = [&]() -> Result<void> {
+    INCIPIT_TRY(loaded->sha256, model::remembered_sha256(options.model, home));
+    INCIPIT_TRY(const std::string folder, model::prepared_folder(home, loaded->sha256));
+    INCIPIT_TRY(loaded->weights,
+                model::PreparedWeights::open(*gguf, loaded->shape, folder + "/weights",
+                                             loaded->threads, options.on_event));
+    return open_runtime(options, folder, *loaded);
+  };
+  const auto prepared = prepare();
+  auto tokenizer = vocabulary.get();  // Always waited for: the thread reads our locals.
+  if (!prepared) return std::unexpected(prepared.error());
+  // What is wrong with vocabulary or template is wrong with the file, not with the request.
+  if (!tokenizer) return failure(ErrorCode::kCorruption, tokenizer.error().message);
+  loaded->tokenizer = std::move(*tokenizer);
+  auto chat_template = model::ChatTemplate::of(*loaded->tokenizer);
+  if (!chat_template) return failure(ErrorCode::kCorruption, chat_template.error().message);
+  loaded->chat_template = std::move(*chat_template);
+  loaded->ms_load =
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+  return loaded;
+}
+
+bool can_compute_bf16() {
+  const model::CpuFacts& cpu = model::cpu_facts();
+  return (cpu.has("avx512_bf16") || cpu.has("amx_bf16")) && model::OpenVinoMachine::has_bf16();
+}
+
+std::string name_of(Precision precision) {
+  switch (precision) {
+    case Precision::kAuto:
+      return "auto";
+    case Precision::kBf16:
+      return "bf16";
+    case Precision::kF32:
+      return "f32";
+  }
+  return "";
+}
+
+std::string name_of(KvType kv_type) {
+  switch (kv_type) {
+    case KvType::kAuto:
+      return "auto";
+    case KvType::kBf16:
+      return "bf16";
+    case KvType::kF32:
+      return "f32";
+    case KvType::kInt8:
+      return "int8";
+  }
+  return "";
+}
+
+}  // namespace incipit::engine

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A model file made ready: checked, prepared, compiled, its law proved, its vocabulary read.
+//
+// Everything that a start needs stands here in one function, with its time. The second start of
+// a model finds its weights, hash and proof in the cache directory.
+// Confined to one thread at a time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "incipit/options.h"
+#include "incipit/result.h"
+#include "model/bit_law.h"
+#include "model/chat_template.h"
+#include "model/model_shape.h"
+#include "model/openvino_runtime.h"
+#include "model/prepared_weights.h"
+#include "model/tokenizer.h"
+
+namespace incipit::engine {
+
+struct LoadedModel {
+  // Destroyed from the last to the first: the runtime uses the weights.
+  std::string file;
+  std::string sha256;
+  std::uint64_t bytes = 0;
+  model::ModelShape shape;
+  Precision precision = Precision::kF32;
+  KvType kv_type = KvType::kF32;
+  std::size_t threads = 1;
+  double ms_load = 0;
+  model::LawProof law;
+  std::unique_ptr<model::Tokenizer> tokenizer;
+  std::unique_ptr<model::ChatTemplate> chat_template;
+  std::unique_ptr<model::PreparedWeights> weights;
+  std::unique_ptr<model::OpenVinoRuntime> runtime;
+};
+
+// Errors: as Engine::open().
+Result<std::unique_ptr<LoadedModel>> load_model(const EngineOptions& options);
+
+// Whether OpenVINO and the CPU both say so.
+[[nodiscard]] bool can_compute_bf16();
+
+// "bf16", "f32", "int8": as flags and reports spell them.
+[[nodiscard]] std::string name_of(Precision precision);
+[[nodiscard]] std::string name_of(KvType kv_type);
+
+}  // namespace incipit::engine

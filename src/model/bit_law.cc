@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/bit_law.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <optional>
+#include <sstream>
+#include <vector>
+
+#include "base/file.h"
+
+namespace incipit::model {
+namespace {
+
+constexpr std::size_t kPromptTokens = 24;
+// Filler sequences live in one block of 32 cells, so no setting can ask for more.
+constexpr std::size_t kRowsTried[] = {2, 8, 16, 32};
+
+TokenVector test_tokens(std::size_t count, std::size_t seed, std::size_t vocabulary) {
+  TokenVector tokens;
+  for (std::size_t i = 0; i < count; ++i) {
+    tokens.push_back(static_cast<Token>((seed + i * 7919 + i * i * 31) % vocabulary));
+  }
+  return tokens;
+}
+
+bool same_bits(std::span<const float> a, std::span<const float> b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
+}
+
+// What a prompt leaves behind: the logits of some of its rows, and its cells.
+struct Trace {
+  std::vector<float> logits;
+  std::vector<std::byte> cells;
+};
+
+Result<Trace> whole_trace(OpenVinoRuntime& runtime, TokenSpan tokens,
+                          std::span<const std::uint32_t> rows) {
+  INCIPIT_TRY(const Sequence sequence, Sequence::create(runtime));
+  const Step step{.sequence = sequence.id(), .tokens = tokens, .logits_rows = rows};
+  INCIPIT_TRY(const Logits logits, runtime.evaluate({&step, 1}));
+  Trace trace;
+  trace.logits.assign(logits.values.begin(), logits.values.end());
+  INCIPIT_TRY(trace.cells, runtime.save(sequence.id(), 0, tokens.size()));
+  return trace;
+}
+
+}  // namespace
+
+Result<bool> keeps_the_law(OpenVinoRuntime& runtime) {
+  const TokenVector tokens = test_tokens(kPromptTokens, 11, runtime.limits().vocabulary);
+  const TokenVector stranger = test_tokens(9, 4242, runtime.limits().vocabulary);
+  // Cuts that meet every rule: a small first piece, a lone token, a lone token among strangers, and
+  // a rest that is a pass of its own.
+  const std::uint32_t watched[] = {5, 6, kPromptTokens - 1};
+  INCIPIT_TRY(const Trace whole, whole_trace(runtime, tokens, watched));
+
+  INCIPIT_TRY(const Sequence cut, Sequence::create(runtime));
+  INCIPIT_TRY(const Sequence other, Sequence::create(runtime));
+  std::vector<float> logits;
+  const auto run = [&](std::size_t begin, std::size_t end, bool among) -> Result<void> {
+    const std::uint32_t last = static_cast<std::uint32_t>(end - begin) - 1;
+    const Step steps[] = {{.sequence = cut.id(),
+                           .tokens = TokenSpan(tokens).subspan(begin, end - begin),
+                           .logits_rows = {&last, 1}},
+                          {.sequence = other.id(), .tokens = stranger, .logits_rows = {}}};
+    INCIPIT_TRY(const Logits result, runtime.evaluate(std::span(steps).first(among ? 2 : 1)));
+    logits.insert(logits.end(), result.values.begin(), result.values.end());
+    return {};
+  };
+  INCIPIT_TRY_VOID(run(0, 6, false));
+  INCIPIT_TRY_VOID(run(6, 7, false));
+  INCIPIT_TRY_VOID(run(7, 8, true));
+  INCIPIT_TRY_VOID(run(8, kPromptTokens, false));
+  const std::size_t width = runtime.limits().vocabulary;
+  logits.erase(logits.begin() + static_cast<std::ptrdiff_t>(2 * width),
+               logits.begin() + static_cast<std::ptrdiff_t>(3 * width));  // Row 7 is not watched.
+  INCIPIT_TRY(const auto cells, runtime.save(cut.id(), 0, kPromptTokens));
+  return same_bits(logits, whole.logits) && cells == whole.cells;
+}
+
+namespace {
+
+std::string to_text(const LawProof& proof) {
+  std::ostringstream text;
+  text << "rows_min " << proof.settings.rows_min << "\nlogits_rows_min "
+       << proof.settings.logits_rows_min << "\nexact " << proof.exact << "\nms " << proof.ms
+       << '\n';
+  return text.str();
+}
+
+// A file that does not read back as written is no proof.
+std::optional<LawProof> from_text(const std::string& text, LawSettings settings) {
+  std::istringstream in(text);
+  LawProof proof{.settings = settings, .exact = false, .reason = "", .ms = 0, .is_kept = true};
+  std::string names[4];
+  in >> names[0] >> proof.settings.rows_min >> names[1] >> proof.settings.logits_rows_min >>
+      names[2] >> proof.exact >> names[3] >> proof.ms;
+  const bool good = in && names[0] == "rows_min" && names[1] == "logits_rows_min" &&
+                    names[2] == "exact" && names[3] == "ms" && proof.settings.rows_min <= 32 &&
+                    proof.settings.logits_rows_min <= 32;
+  if (!good) return std::nullopt;
+  return proof;
+}
+
+constexpr const char* kApproximate =
+    "pieces of a prompt and the whole prompt differ in their last bits on this CPU, whatever the "
+    "pass size; try another --precision";
+
+}  // namespace
+
+Result<LawProof> prove_law(OpenVinoRuntime& runtime, const std::string& path) {
+  if (const auto text = read_file(path, 4096)) {
+    if (auto kept = from_text(*text, runtime.law())) {
+      runtime.set_law(kept->settings);
+      if (!kept->exact) kept->reason = kApproximate;
+      runtime.set_exact(kept->exact, kept->reason);
+      return *kept;
+    }
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  LawProof proof{
+      .settings = runtime.law(), .exact = false, .reason = "", .ms = 0, .is_kept = false};
+  for (const std::size_t rows : kRowsTried) {
+    if (rows < runtime.law().rows_min) continue;
+    proof.settings.rows_min = rows;
+    proof.settings.logits_rows_min = rows;
+    runtime.set_law(proof.settings);
+    INCIPIT_TRY(proof.exact, keeps_the_law(runtime));
+    if (proof.exact) break;
+  }
+  proof.ms =
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+  if (!proof.exact) proof.reason = kApproximate;
+  runtime.set_exact(proof.exact, proof.reason);
+  INCIPIT_TRY_VOID(write_file(path, to_text(proof)));
+  return proof;
+}
+
+Result<LawMeasurement> measure_law(OpenVinoRuntime& runtime) {
+  const LawSettings before = runtime.law();
+  const auto holds = [&](LawSettings settings) -> Result<bool> {
+    runtime.set_law(settings);
+    auto result = keeps_the_law(runtime);
+    runtime.set_law(before);
+    return result;
+  };
+  const auto least = [&](std::size_t LawSettings::* setting) -> Result<std::size_t> {
+    for (std::size_t rows = 1; rows <= before.*setting; ++rows) {
+      LawSettings settings = before;
+      settings.*setting = rows;
+      INCIPIT_TRY(const bool kept, holds(settings));
+      if (kept) return rows;
+    }
+    return 0;
+  };
+  LawMeasurement measured;
+  LawSettings without_filler = before;
+  without_filler.fill_lone_token = false;
+  INCIPIT_TRY(const bool kept, holds(without_filler));
+  measured.lone_token_needs_filler = !kept;
+  INCIPIT_TRY(measured.rows_min, least(&LawSettings::rows_min));
+  INCIPIT_TRY(measured.logits_rows_min, least(&LawSettings::logits_rows_min));
+  return measured;
+}
+
+}  // namespace incipit::model

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A decoder model's graph from its shape and weights, with paged attention.
+//
+// Built the way OpenVINO's own pass expects a stateful model (keys and values behind ReadValue and
+// Assign, scaled dot-product attention with an explicit mask), then turned by that pass into one
+// with block tables as inputs. Last, the rows whose logits are wanted are gathered before the last
+// layer's feed-forward part: no other row needs it.
+#pragma once
+
+#include <memory>
+
+#include "incipit/result.h"
+#include "model/model_shape.h"
+#include "model/prepared_weights.h"
+
+namespace ov {
+class Model;
+}
+
+namespace incipit::model {
+
+// Name of the input that lists the rows whose logits are wanted.
+inline constexpr const char* kLogitsRows = "logits_rows";
+
+// The constants of the graph point into `weights`, which must live until the graph is compiled and
+// as long as it runs. Errors: kInternal with OpenVINO's reason.
+Result<std::shared_ptr<ov::Model>> build_graph(const ModelShape& shape,
+                                               const PreparedWeights& weights);
+
+}  // namespace incipit::model

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/model_shape.h"
+
+#include <ggml.h>
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <set>
+#include <string_view>
+
+namespace incipit::model {
+namespace {
+
+constexpr std::uint64_t kLayersMax = 1024;
+constexpr std::uint64_t kExtentMax = 1U << 24U;
+
+// Reads one architecture's keys and remembers the first that is missing or out of range.
+class Keys {
+ public:
+  explicit Keys(const GgufFile& gguf)
+      : gguf_(gguf), prefix_(gguf.text("general.architecture").value_or("") + ".") {}
+
+  std::size_t extent(std::string_view key, std::uint64_t most) {
+    const auto found = gguf_.unsigned_value(prefix_ + std::string(key));
+    if (!found || *found == 0 || *found > most) complain(key);
+    return static_cast<std::size_t>(found.value_or(0));
+  }
+  std::size_t extent_or(std::string_view key, std::size_t fallback) {
+    return gguf_.value(prefix_ + std::string(key)) == nullptr ? fallback : extent(key, kExtentMax);
+  }
+  double number(std::string_view key) {
+    const auto found = gguf_.number(prefix_ + std::string(key));
+    if (!found || !std::isfinite(*found) || *found <= 0) complain(key);
+    return found.value_or(1);
+  }
+  double number_or(std::string_view key, double fallback) {
+    return gguf_.value(prefix_ + std::string(key)) == nullptr ? fallback : number(key);
+  }
+  [[nodiscard]] std::string text(std::string_view key) const {
+    return gguf_.text(prefix_ + std::string(key)).value_or("");
+  }
+  [[nodiscard]] bool has(std::string_view key) const {
+    return gguf_.value(prefix_ + std::string(key)) != nullptr;
+  }
+  void complain(std::string_view key) {
+    if (wrong_.empty()) wrong_ = prefix_ + std::string(key);
+  }
+  [[nodiscard]] const std::string& wrong() const { return wrong_; }
+
+ private:
+  const GgufFile& gguf_;
+  std::string prefix_;
+  std::string wrong_;
+};
+
+std::unexpected<Error> unsupported(const GgufFile& gguf, const std::string& what) {
+  return failure(ErrorCode::kUnavailable, gguf.path() + ": " + what);
+}
+
+Result<void> check_tensor(const GgufFile& gguf, const std::string& name, std::uint64_t rows,
+                          std::uint64_t columns, std::set<std::string>& known) {
+  const GgufTensor* tensor = gguf.tensor(name);
+  if (tensor == nullptr) return unsupported(gguf, "the tensor \"" + name + "\" is missing");
+  if (tensor->rows != rows || tensor->columns != columns) {
+    return unsupported(gguf, "the tensor \"" + name + "\" has " + std::to_string(tensor->rows) +
+                                 " x " + std::to_string(tensor->columns) + " values, expected " +
+                                 std::to_string(rows) + " x " + std::to_string(columns));
+  }
+  const bool matrix = rows > 1;
+  const bool readable =
+      tensor->type == GGML_TYPE_F32 ||
+      (matrix && ggml_get_type_traits(static_cast<ggml_type>(tensor->type))->to_float != nullptr);
+  if (!readable) {
+    return unsupported(gguf, "the tensor \"" + name + "\" is of type " +
+                                 ggml_type_name(static_cast<ggml_type>(tensor->type)) +
+                                 ", which cannot be read here");
+  }
+  known.insert(name);
+  return {};
+}
+
+// The angles of rotary position embedding (RoFormer, arXiv 2104.09864), with linear scaling or
+// the file's own factors.
+Result<void> read_rope(const GgufFile& gguf, Keys& keys, ModelShape& shape,
+                       std::set<std::string>& known) {
+  const std::string scaling = keys.text("rope.scaling.type");
+  if (!scaling.empty() && scaling != "none" && scaling != "linear") {
+    return unsupported(gguf, "rope scaling \"" + scaling + "\" is not supported");
+  }
+  if (keys.extent_or("rope.dimension_count", shape.head_size) != shape.head_size) {
+    return unsupported(gguf, "a rope over a part of each head is not supported");
+  }
+  const double base = keys.number_or("rope.freq_base", 10000.0);
+  const double linear = scaling == "linear" ? keys.number("rope.scaling.factor") : 1.0;
+  shape.rope_frequencies.resize(shape.head_size / 2);
+  for (std::size_t i = 0; i < shape.rope_frequencies.size(); ++i) {
+    const double exponent = 2.0 * static_cast<double>(i) / static_cast<double>(shape.head_size);
+    shape.rope_frequencies[i] = static_cast<float>(1.0 / std::pow(base, exponent) / linear);
+  }
+  if (gguf.tensor("rope_freqs.weight") != nullptr) {
+    INCIPIT_TRY_VOID(check_tensor(gguf, "rope_freqs.weight", 1, shape.head_size / 2, known));
+    const auto data = gguf.tensor("rope_freqs.weight")->data;
+    for (std::size_t i = 0; i < shape.rope_frequencies.size(); ++i) {
+      float factor = 1;
+      std::memcpy(&factor, data.data() + i * sizeof(float), sizeof(float));
+      shape.rope_frequencies[i] /= factor;
+    }
+  }
+  return {};
+}
+
+Result<void> check_layers(const GgufFile& gguf, const ModelShape& shape,
+                          std::set<std::string>& known) {
+  const std::size_t q_width = shape.heads * shape.head_size;
+  const std::size_t kv_width = shape.kv_heads * shape.head_size;
+  for (std::size_t layer = 0; layer < shape.layers; ++layer) {
+    const std::string prefix = "blk." + std::to_string(layer) + ".";
+    const struct {
+      const char* part;
+      std::size_t rows;
+      std::size_t columns;
+    } parts[] = {
+        {"attn_q", q_width, shape.width},
+        {"attn_k", kv_width, shape.width},
+        {"attn_v", kv_width, shape.width},
+        {"attn_output", shape.width, q_width},
+        {"ffn_up", shape.inner_width, shape.width},
+        {"ffn_gate", shape.inner_width, shape.width},
+        {"ffn_down", shape.width, shape.inner_width},
+    };
+    for (const auto& part : parts) {
+      const std::string name = prefix + part.part;
+      INCIPIT_TRY_VOID(check_tensor(gguf, name + ".weight", part.rows, part.columns, known));
+      if (gguf.tensor(name + ".bias") != nullptr) {
+        INCIPIT_TRY_VOID(check_tensor(gguf, name + ".bias", 1, part.rows, known));
+      }
+    }
+    INCIPIT_TRY_VOID(check_tensor(gguf, prefix + "attn_norm.weight", 1, shape.width, known));
+    INCIPIT_TRY_VOID(check_tensor(gguf, prefix + "ffn_norm.weight", 1, shape.width, known));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<ModelShape> read_model_shape(const GgufFile& gguf) {
+  ModelShape shape;
+  shape.architecture = gguf.text("general.architecture").value_or("");
+  if (shape.architecture != "llama" && shape.architecture != "qwen2") {
+    return unsupported(gguf, "the architecture \"" + shape.architecture +
+                                 "\" is not supported; supported are llama and qwen2");
+  }
+  shape.interleaved_rope = shape.architecture == "llama";
+  Keys keys(gguf);
+  shape.layers = keys.extent("block_count", kLayersMax);
+  shape.width = keys.extent("embedding_length", kExtentMax);
+  shape.heads = keys.extent("attention.head_count", kExtentMax);
+  shape.kv_heads = keys.extent_or("attention.head_count_kv", shape.heads);
+  shape.inner_width = keys.extent("feed_forward_length", kExtentMax);
+  shape.context_tokens = keys.extent("context_length", std::uint64_t{1} << 31U);
+  shape.norm_epsilon = keys.number("attention.layer_norm_rms_epsilon");
+  if (shape.heads != 0)
+    shape.head_size = keys.extent_or("attention.key_length", shape.width / shape.heads);
+  if (!keys.wrong().empty())
+    return unsupported(gguf, "the key \"" + keys.wrong() + "\" is missing or out of range");
+  for (const char* key : {"expert_count", "attention.sliding_window"}) {
+    if (keys.has(key))
+      return unsupported(gguf, std::string("models with \"") + key + "\" are not supported");
+  }
+  if (keys.extent_or("attention.value_length", shape.head_size) != shape.head_size) {
+    return unsupported(gguf, "key and value heads of different size are not supported");
+  }
+  if (shape.heads % shape.kv_heads != 0 || shape.head_size % 2 != 0 || shape.head_size == 0) {
+    return unsupported(gguf, "head counts and sizes do not fit together");
+  }
+
+  std::set<std::string> known;
+  const GgufTensor* embedding = gguf.tensor("token_embd.weight");
+  if (embedding == nullptr) return unsupported(gguf, "the tensor \"token_embd.weight\" is missing");
+  shape.vocabulary = embedding->rows;
+  const auto* tokens = gguf.value("tokenizer.ggml.tokens");
+  const auto* token_array = tokens == nullptr ? nullptr : std::get_if<GgufArray>(tokens);
+  if (token_array == nullptr || token_array->count == 0 || token_array->count > shape.vocabulary) {
+    return unsupported(gguf, "the vocabulary does not fit the token embedding");
+  }
+  INCIPIT_TRY_VOID(check_tensor(gguf, "token_embd.weight", shape.vocabulary, shape.width, known));
+  INCIPIT_TRY_VOID(check_tensor(gguf, "output_norm.weight", 1, shape.width, known));
+  shape.tied_output = gguf.tensor("output.weight") == nullptr;
+  if (!shape.tied_output) {
+    INCIPIT_TRY_VOID(check_tensor(gguf, "output.weight", shape.vocabulary, shape.width, known));
+  }
+  INCIPIT_TRY_VOID(read_rope(gguf, keys, shape, known));
+  INCIPIT_TRY_VOID(check_layers(gguf, shape, known));
+  if (!keys.wrong().empty())
+    return unsupported(gguf, "the key \"" + keys.wrong() + "\" is out of range");
+  for (const auto& [name, tensor] : gguf.tensors()) {
+    if (!known.contains(name)) {
+      return unsupported(gguf, "the tensor \"" + name + "\" has no place in a " +
+                                   shape.architecture + " model as it is known here");
+    }
+  }
+  // One int8 scale serves 32 inputs.
+  for (const std::size_t columns :
+       {shape.width, shape.inner_width, shape.heads * shape.head_size}) {
+    if (columns % 32 != 0)
+      return unsupported(gguf, "a layer of " + std::to_string(columns) +
+                                   " inputs (not a multiple of 32) is not supported");
+  }
+  return shape;
+}
+
+}  // namespace incipit::model

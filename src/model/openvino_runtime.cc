@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/openvino_runtime.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "base/hash.h"
+#include "model/cell_state.h"
+#include "model/model_shape.h"
+#include "model/prepared_weights.h"
+
+namespace incipit::model {
+namespace {
+
+// More rows than this are run in several passes: activations grow with the rows, speed does not.
+constexpr std::size_t kPassRowsMax = 2048;
+
+constexpr Token kFillerToken = 0;
+
+std::size_t blocks_for(std::size_t cells) { return (cells + kBlockCells - 1) / kBlockCells; }
+
+std::unexpected<Error> no_cells() {
+  return failure(ErrorCode::kResourceExhausted,
+                 "no free KV cells; drop sequences or raise --ctx-size");
+}
+
+}  // namespace
+
+Result<std::unique_ptr<OpenVinoRuntime>> OpenVinoRuntime::open(const ModelShape& shape,
+                                                               const PreparedWeights& weights,
+                                                               const OpenVinoOptions& options) {
+  std::unique_ptr<OpenVinoRuntime> runtime(new OpenVinoRuntime());
+  INCIPIT_TRY(runtime->machine_, OpenVinoMachine::open(shape, weights,
+                                                       {.precision = options.precision,
+                                                        .kv_type = options.kv_type,
+                                                        .int8_by_token = options.law.int8_by_token,
+                                                        .cells = options.cells,
+                                                        .threads = options.threads}));
+  runtime->blocks_ = std::make_unique<KvBlocks>(runtime->machine_->block_count());
+  runtime->filler_block_ = *runtime->blocks_->take();
+  runtime->options_ = options;
+  runtime->law_ = options.law;
+  runtime->limits_ = {.vocabulary = shape.vocabulary,
+                      .context_tokens = std::min(shape.context_tokens, options.cells),
+                      .cells = runtime->blocks_->free_count() * kBlockCells,
+                      .cell_bytes = runtime->machine_->cell_bytes(),
+                      .fork_cells = 2 * kBlockCells,
+                      .exact = options.exact,
+                      .approximate_reason = options.approximate_reason};
+  runtime->name_fingerprint();
+  return runtime;
+}
+
+void OpenVinoRuntime::name_fingerprint() {
+  fingerprint_ = Sha256()
+                     .field("incipit-cells/1")
+                     .field(options_.identity)
+                     .field(PreparedWeights::kRecipe)
+                     .field(OpenVinoMachine::library_version())
+                     .field(static_cast<std::uint64_t>(options_.precision))
+                     .field(static_cast<std::uint64_t>(options_.kv_type))
+                     .field(std::uint64_t{kBlockCells})
+                     .field(std::uint64_t{law_.rows_min})
+                     .field(std::uint64_t{law_.logits_rows_min})
+                     .field(std::uint64_t{law_.fill_lone_token})
+                     .field(std::uint64_t{law_.int8_by_token})
+                     .hex();
+}
+
+void OpenVinoRuntime::set_law(const LawSettings& law) {
+  INCIPIT_CHECK(law.int8_by_token == law_.int8_by_token,
+                "the KV layout is fixed when the model is compiled");
+  law_ = law;
+  name_fingerprint();
+}
+
+void OpenVinoRuntime::set_exact(bool exact, std::string reason) {
+  limits_.exact = exact;
+  limits_.approximate_reason = std::move(reason);
+}
+
+const OpenVinoRuntime::Row& OpenVinoRuntime::row(SequenceId id) const {
+  const auto found = rows_.find(std::to_underlying(id));
+  INCIPIT_CHECK(found != rows_.end(), "a sequence is used after drop()");
+  return found->second;
+}
+
+SequenceId OpenVinoRuntime::add_row(Row row) {
+  const std::uint32_t id = next_id_++;
+  rows_.emplace(id, std::move(row));
+  return SequenceId{id};
+}
+
+Result<SequenceId> OpenVinoRuntime::create() { return add_row({}); }
+
+Result<SequenceId> OpenVinoRuntime::fork(SequenceId source, std::size_t length) {
+  const Row& from = row(source);
+  if (length > from.length) {
+    return failure(ErrorCode::kInvalidArgument, "cannot fork " + std::to_string(length) +
+                                                    " cells of a sequence of " +
+                                                    std::to_string(from.length));
+  }
+  Row copy{.blocks = {from.blocks.begin(),
+                      from.blocks.begin() + static_cast<std::ptrdiff_t>(blocks_for(length))},
+           .length = length};
+  for (const BlockIndex block : copy.blocks) blocks_->share(block);
+  return add_row(std::move(copy));
+}
+
+Result<void> OpenVinoRuntime::truncate(SequenceId sequence, std::size_t length) {
+  Row& target = rows_.at(std::to_underlying(sequence));
+  if (length > target.length) {
+    return failure(ErrorCode::kInvalidArgument, "cannot truncate a sequence of " +
+                                                    std::to_string(target.length) + " cells to " +
+                                                    std::to_string(length));
+  }
+  while (target.blocks.size() > blocks_for(length)) {
+    blocks_->release(target.blocks.back());
+    target.blocks.pop_back();
+  }
+  target.length = length;
+  return {};
+}
+
+void OpenVinoRuntime::release(const Row& row) {
+  for (const BlockIndex block : row.blocks) blocks_->release(block);
+}
+
+void OpenVinoRuntime::drop(SequenceId sequence) {
+  release(row(sequence));
+  rows_.erase(std::to_underlying(sequence));
+}
+
+std::size_t OpenVinoRuntime::length(SequenceId sequence) const { return row(sequence).length; }
+
+std::size_t OpenVinoRuntime::cells_free() const { return blocks_->free_count() * kBlockCells; }
+
+Result<OpenVinoRuntime::Row> OpenVinoRuntime::reserve(const Row& row, std::size_t length) {
+  Row result{.blocks = row.blocks, .length = row.length};
+  for (const BlockIndex block : result.blocks) blocks_->share(block);
+  // Everything in `row` is shared at least with `result` by now: a block that is also somebody
+  // else's has three owners. The last block is written into if it is not full.
+  const bool writes_last = row.length % kBlockCells != 0;
+  const auto take = [&]() -> bool {
+    const auto block = blocks_->take();
+    if (block) result.blocks.push_back(*block);
+    return block.has_value();
+  };
+  if (writes_last) {
+    const BlockIndex last = result.blocks.back();
+    blocks_->release(last);
+    if (blocks_->is_shared(last)) {
+      result.blocks.pop_back();
+      if (!take()) {
+        release(result);
+        return no_cells();
+      }
+      machine_->copy_block(last, result.blocks.back());
+    } else {
+      blocks_->share(last);
+    }
+  }
+  while (result.blocks.size() < blocks_for(length)) {
+    if (!take()) {
+      release(result);
+      return no_cells();
+    }
+  }
+  return result;
+}
+
+Result<void> OpenVinoRuntime::check(std::span<const Step> steps) const {
+  std::vector<SequenceId> seen;
+  for (const Step& step : steps) {
+    if (step.tokens.empty()) return failure(ErrorCode::kInvalidArgument, "a step without tokens");
+    const Row& target = row(step.sequence);
+    if (target.length + step.tokens.size() > limits_.context_tokens) {
+      return failure(ErrorCode::kInvalidArgument,
+                     std::to_string(target.length + step.tokens.size()) +
+                         " tokens are more than the context of " +
+                         std::to_string(limits_.context_tokens));
+    }
+    for (const Token token : step.tokens) {
+      if (token < 0 || static_cast<std::size_t>(token) >= limits_.vocabulary) {
+        return failure(ErrorCode::kInvalidArgument,
+                       "token " + std::to_string(token) + " is not in the vocabulary");
+      }
+    }
+    for (std::size_t i = 0; i < step.logits_rows.size(); ++i) {
+      const bool ascending = i == 0 || step.logits_rows[i - 1] < step.logits_rows[i];
+      if (!ascending || step.logits_rows[i] >= step.tokens.size()) {
+        return failure(ErrorCode::kInvalidArgument,
+                       "logits rows of a step must ascend and lie inside it");
+      }
+    }
+    seen.push_back(step.sequence);
+  }
+  std::sort(seen.begin(), seen.end());
+  if (std::adjacent_find(seen.begin(), seen.end()) != seen.end()) {
+    return failure(ErrorCode::kInvalidArgument, "a sequence occurs twice in one pass");
+  }
+  return {};
+}
+
+std::vector<std::vector<OpenVinoRuntime::Piece>> OpenVinoRuntime::plan(
+    std::span<const Step> steps, std::span<const Row> rows) const {
+  std::vector<std::vector<Piece>> passes(1);
+  std::size_t pass_rows = 0;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    std::size_t begin = 0;
+    while (begin < steps[i].tokens.size()) {
+      if (pass_rows >= kPassRowsMax) {
+        passes.emplace_back();
+        pass_rows = 0;
+      }
+      const std::size_t count = std::min(steps[i].tokens.size() - begin, kPassRowsMax - pass_rows);
+      Piece piece{.row = &rows[i],
+                  .past = rows[i].length + begin,
+                  .tokens = steps[i].tokens.subspan(begin, count),
+                  .logits_rows = {}};
+      for (const std::uint32_t wanted : steps[i].logits_rows) {
+        if (wanted >= begin && wanted < begin + count)
+          piece.logits_rows.push_back(wanted - static_cast<std::uint32_t>(begin));
+      }
+      passes.back().push_back(std::move(piece));
+      pass_rows += count;
+      begin += count;
+    }
+  }
+  return passes;
+}
+
+void OpenVinoRuntime::fill_inputs(std::span<const Piece> pieces) {
+  inputs_.clear();
+  const auto add = [&](TokenSpan tokens, std::size_t past, std::span<const BlockIndex> table) {
+    for (const Token token : tokens) {
+      inputs_.input_ids.push_back(token);
+      inputs_.position_ids.push_back(static_cast<std::int64_t>(
+          past + (inputs_.input_ids.size() - 1 -
+                  static_cast<std::size_t>(inputs_.subsequence_begins.back()))));
+    }
+    const std::size_t context = past + tokens.size();
+    inputs_.past_lens.push_back(static_cast<std::int32_t>(past));
+    inputs_.subsequence_begins.push_back(static_cast<std::int32_t>(inputs_.input_ids.size()));
+    const auto used = table.first(blocks_for(context));
+    inputs_.block_indices.insert(inputs_.block_indices.end(), used.begin(), used.end());
+    inputs_.block_indices_begins.push_back(static_cast<std::int32_t>(inputs_.block_indices.size()));
+    inputs_.max_context_len = std::max(inputs_.max_context_len, static_cast<std::int32_t>(context));
+  };
+  for (const Piece& piece : pieces) {
+    const std::int64_t first_row = inputs_.subsequence_begins.back();
+    if (piece.tokens.size() == 1 && law_.fill_lone_token) {
+      // The filler's cell lies behind the sequence's end and is written over later.
+      const Token pair[] = {piece.tokens[0], kFillerToken};
+      add(pair, piece.past, piece.row->blocks);
+    } else {
+      add(piece.tokens, piece.past, piece.row->blocks);
+    }
+    for (const std::uint32_t wanted : piece.logits_rows)
+      inputs_.logits_rows.push_back(first_row + wanted);
+  }
+  const std::size_t rows = inputs_.input_ids.size();
+  if (rows < law_.rows_min) {
+    const std::vector<Token> filler(std::max<std::size_t>(2, law_.rows_min - rows), kFillerToken);
+    add(filler, 0, std::span(&filler_block_, 1));
+  }
+  const bool wanted = !inputs_.logits_rows.empty();
+  const std::size_t least = wanted ? law_.logits_rows_min : 1;
+  while (inputs_.logits_rows.size() < least)
+    inputs_.logits_rows.push_back(wanted ? inputs_.logits_rows.back() : 0);
+}
+
+Result<std::span<const float>> OpenVinoRuntime::run(std::span<const Piece> pieces) {
+  fill_inputs(pieces);
+  std::size_t wanted = 0;
+  for (const Piece& piece : pieces) wanted += piece.logits_rows.size();
+  INCIPIT_TRY(const auto logits, machine_->infer(inputs_));
+  return logits.first(wanted * limits_.vocabulary);
+}
+
+Result<Logits> OpenVinoRuntime::evaluate(std::span<const Step> steps) {
+  if (steps.empty()) return Logits{.values = {}, .vocabulary = limits_.vocabulary};
+  INCIPIT_TRY_VOID(check(steps));
+  std::vector<Row> reserved;
+  reserved.reserve(steps.size());
+  const auto give_back = [&] {
+    for (const Row& taken : reserved) release(taken);
+  };
+  std::size_t rows_in_all = 0;
+  for (const Step& step : steps) rows_in_all += step.tokens.size();
+  for (const Step& step : steps) {
+    const Row& before = row(step.sequence);
+    // A lone token needs room for the filler behind it; cutting into passes may leave one alone.
+    const std::size_t filler = step.tokens.size() == 1 || rows_in_all > kPassRowsMax ? 1 : 0;
+    auto room = reserve(before, before.length + step.tokens.size() + filler);
+    if (!room) {
+      give_back();
+      return std::unexpected(std::move(room).error());
+    }
+    reserved.push_back(std::move(*room));
+  }
+  const auto passes = plan(steps, reserved);
+  logits_.clear();
+  std::span<const float> values;
+  for (const auto& pieces : passes) {
+    auto result = run(pieces);
+    if (!result) {
+      give_back();
+      return std::unexpected(std::move(result).error());
+    }
+    values = *result;
+    if (passes.size() > 1) logits_.insert(logits_.end(), values.begin(), values.end());
+  }
+  if (passes.size() > 1) values = logits_;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    Row& target = rows_.at(std::to_underlying(steps[i].sequence));
+    release(target);
+    target = std::move(reserved[i]);
+    target.length += steps[i].tokens.size();
+    INCIPIT_TRY_VOID(truncate(steps[i].sequence, target.length));  // Room for fillers goes back.
+  }
+  return Logits{.values = values, .vocabulary = limits_.vocabulary};
+}
+
+Result<std::vector<std::byte>> OpenVinoRuntime::save(SequenceId sequence, std::size_t begin,
+                                                     std::size_t end) const {
+  const Row& from = row(sequence);
+  if (begin > end || end > from.length) {
+    return failure(ErrorCode::kInvalidArgument,
+                   "cannot save cells " + std::to_string(begin) + " to " + std::to_string(end) +
+                       " of a sequence of " + std::to_string(from.length));
+  }
+  auto framed = cells_frame((end - begin) * limits_.cell_bytes);
+  std::byte* to = cells_payload(framed).data();
+  for (std::size_t cell = begin; cell < end;) {
+    const std::size_t first = cell % kBlockCells;
+    const std::size_t count = std::min(kBlockCells - first, end - cell);
+    machine_->read_cells(from.blocks[cell / kBlockCells], first, count, to);
+    to += count * limits_.cell_bytes;
+    cell += count;
+  }
+  seal_cells(framed, fingerprint_, begin, end);
+  return framed;
+}
+
+Result<void> OpenVinoRuntime::restore(SequenceId sequence, std::span<const std::byte> bytes) {
+  INCIPIT_TRY(const CellState state, open_cells(bytes, fingerprint_));
+  const Row& before = row(sequence);
+  if (state.begin != before.length) {
+    return failure(ErrorCode::kInvalidArgument,
+                   "cells saved from position " + std::to_string(state.begin) + " cannot follow " +
+                       std::to_string(before.length) + " cells");
+  }
+  if (state.payload.size() != (state.end - state.begin) * limits_.cell_bytes ||
+      state.end > limits_.context_tokens) {
+    return failure(ErrorCode::kInvalidArgument,
+                   "saved cells do not have the size of this model's cells or exceed its context");
+  }
+  INCIPIT_TRY(Row after, reserve(before, state.end));
+  const std::byte* from = state.payload.data();
+  for (std::size_t cell = state.begin; cell < state.end;) {
+    const std::size_t first = cell % kBlockCells;
+    const std::size_t count = std::min(kBlockCells - first, state.end - cell);
+    machine_->write_cells(after.blocks[cell / kBlockCells], first, count, from);
+    from += count * limits_.cell_bytes;
+    cell += count;
+  }
+  after.length = state.end;
+  Row& target = rows_.at(std::to_underlying(sequence));
+  release(target);
+  target = std::move(after);
+  return {};
+}
+
+}  // namespace incipit::model
