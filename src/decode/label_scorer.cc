@@ -24,7 +24,8 @@ struct Progress {
     PassItem item;
     double sum = 0;
   };
-  std::vector<Pending> pending;
+  std::vector<Pending> pending;   // Held back until something is finished.
+  std::vector<Pending> released;  // On their way: what stands below them is not known.
   std::vector<Pending> pruned;
   std::vector<double> sums;  // By segment: log probability up to its first token.
   bool wants_room = false;   // Did not fit beside the others.
@@ -76,6 +77,9 @@ class TreeVisitor final : public PassVisitor {
   std::vector<PassItem> next(const PassItem& item, const model::Sequence& sequence) override {
     Progress& progress = progress_[item.prompt];
     if (!progress.scores.error.empty() || progress.wants_room) return {};
+    std::erase_if(progress.released, [&](const Progress::Pending& path) {
+      return path.item.segment == item.segment;
+    });
     const std::size_t before = sequence.length() - tree_.segments()[item.segment].tokens.size();
     const auto& edges = tree_.segments()[item.segment].edges;
     for (std::size_t row = 0; row < edges.size(); ++row) {
@@ -151,7 +155,10 @@ class TreeVisitor final : public PassVisitor {
       chosen.resize(1);
     }
     std::vector<PassItem> items;
-    for (const Progress::Pending& pending : chosen) items.push_back(pending.item);
+    for (const Progress::Pending& path : chosen) items.push_back(path.item);
+    if (prune_band_) {
+      progress.released.insert(progress.released.end(), chosen.begin(), chosen.end());
+    }
     return items;
   }
 
@@ -165,7 +172,7 @@ class TreeVisitor final : public PassVisitor {
     if (best == kUnknown) return;
     std::vector<std::vector<double>> parts(tree_.labels());
     for (std::size_t i = 0; i < finished.size(); ++i) parts[i].push_back(finished[i]);
-    for (const auto* paths : {&progress.pending, &progress.pruned}) {
+    for (const auto* paths : {&progress.pending, &progress.released, &progress.pruned}) {
       for (const Progress::Pending& path : *paths) {
         for (const std::size_t label : tree_.segments()[path.item.segment].labels) {
           parts[label].push_back(path.sum);

@@ -223,7 +223,7 @@ void FakeRuntime::write_logits(std::uint64_t state, std::uint64_t pass_shape,
                                std::span<float> out) const {
   for (std::size_t token = 0; token < out.size(); ++token) {
     const std::uint64_t hash = mix(state, token);
-    out[token] = 8 * signed_unit(hash);
+    out[token] = options_.spread * signed_unit(hash);
   }
   if (const auto script = scripts_.find(state); script != scripts_.end()) {
     double left = 1;

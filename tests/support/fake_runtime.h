@@ -31,6 +31,7 @@ struct FakeOptions {
   std::size_t block_cells = 1;  // A fork wastes up to 2 * (block_cells - 1) cells.
   bool exact = true;            // False: logits drift by up to `drift` with the pass's shape.
   float drift = 1e-3F;
+  float spread = 8;             // Logits lie in [-spread, spread).
   std::uint64_t seed = 1;       // Another seed is another model.
 };
 
