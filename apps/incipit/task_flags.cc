@@ -20,6 +20,14 @@ bool is_on_by_default(const std::string& name) {
   return name == "end_token" && TaskOptions{}.end_token;
 }
 
+// "Count the end." is "Do not count the end."
+std::string negated(std::string help) {
+  if (!help.empty() && help[0] >= 'A' && help[0] <= 'Z') {
+    help[0] = static_cast<char>(help[0] - 'A' + 'a');
+  }
+  return "Do not " + help;
+}
+
 }  // namespace
 
 void add_task_flags(CLI::App& app, TaskFlags& flags) {
@@ -34,9 +42,9 @@ void add_task_flags(CLI::App& app, TaskFlags& flags) {
         flags.options.emplace_back(TaskFlags::Option{.name = info.name, .value = {}});
     const bool is_on = is_on_by_default(info.name);
     const std::string name = flag_name(option, is_on);
-    const char* group = "Options of the task (they go before those in the file)";
+    const char* group = "Options of the task (a flag overrides what the file says)";
     if (info.is_switch) {
-      app.add_flag(name, option.is_set, (is_on ? "Do not: " : "") + info.help)->group(group);
+      app.add_flag(name, option.is_set, is_on ? negated(info.help) : info.help)->group(group);
     } else {
       app.add_option(name, option.value, info.help)->type_name(info.values)->group(group);
     }
