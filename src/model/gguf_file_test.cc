@@ -28,7 +28,9 @@ constexpr std::uint64_t kHuge = std::uint64_t{1} << 60U;
 class GgufFileTest : public testing::Test {
  protected:
   [[nodiscard]] std::string write(const std::string& bytes) const {
-    std::ofstream(path_, std::ios::binary) << bytes;  // No sync: there are thousands of these.
+    // A new file each time, and no sync: there are thousands of these.
+    std::filesystem::remove(path_);
+    std::ofstream(path_, std::ios::binary) << bytes;
     return path_;
   }
   [[nodiscard]] Result<std::unique_ptr<GgufFile>> open(const std::string& bytes) const {
