@@ -22,8 +22,10 @@ using incipit::app::Command;
 constexpr std::array kCommands = {
     Command{"classify", "label every row of a file by a task", incipit::app::run_classify},
     Command{"explain", "show tokens, cut and scores of one text", incipit::app::run_explain},
-    Command{"doctor", "show what this machine can do, prove the law on it", incipit::app::run_doctor},
-    Command{"bench", "time a task on whole prompts and on the shared prefix", incipit::app::run_bench},
+    Command{"doctor", "show what this machine can do, prove the law on it",
+            incipit::app::run_doctor},
+    Command{"bench", "time a task on whole prompts and on the shared prefix",
+            incipit::app::run_bench},
 };
 
 // The one thing that a signal handler may touch.
