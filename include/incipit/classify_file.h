@@ -92,13 +92,13 @@ struct FileQuality {
   double coverage = 0;             // Share of the rows that were accepted.
   double accepted_accuracy = 0;
   double ece = 0;  // Expected calibration error of the confidence.
-  std::vector<std::vector<std::uint64_t>> confusion;  // [true label][best label]
+  std::vector<std::vector<std::uint64_t>> confusion{};  // [true label][best label]
 };
 
 struct VerifyMismatch {
-  std::string id;  // JSON source text.
-  std::vector<double> scores;
-  std::vector<double> full_scores;
+  std::string id{};  // JSON source text.
+  std::vector<double> scores{};
+  std::vector<double> full_scores{};
   bool label_differs = false;
 };
 
@@ -106,9 +106,9 @@ struct VerifyReport {
   std::uint64_t rows = 0;
   std::uint64_t mismatches = 0;
   std::uint64_t label_mismatches = 0;
-  double max_difference = 0;             // Nats.
-  std::vector<VerifyMismatch> examples;  // The first mismatches.
-  double ms_full = 0;                    // Time of the whole prompts.
+  double max_difference = 0;               // Nats.
+  std::vector<VerifyMismatch> examples{};  // The first mismatches.
+  double ms_full = 0;                      // Time of the whole prompts.
 };
 
 struct FileReport {

@@ -2,8 +2,10 @@
 #include "incipit/classify_file.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <fstream>
 #include <random>
 #include <sstream>
 
@@ -310,6 +312,40 @@ TEST(ClassifyFile, MeasuresQualityAgainstTrueLabels) {
   EXPECT_EQ(report->quality->confusion[0][2], 1U);
   EXPECT_TRUE(
       dir.read("o.csv").starts_with("text,label,predicted_label,confidence,status,reason\n"));
+}
+
+// The resident set, in bytes.
+std::size_t resident_bytes() {
+  std::ifstream statm("/proc/self/statm");
+  std::size_t pages = 0;
+  statm >> pages >> pages;
+  return pages * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+}
+
+TEST(ClassifyFile, TakesNoMoreMemoryForMoreRows) {
+  const TempDir dir;
+  constexpr std::uint64_t kRows = 100'000;
+  {
+    std::ofstream rows(dir.path("in.jsonl"));
+    for (std::uint64_t i = 0; i < kRows; ++i) {
+      rows << "{\"id\":" << i << ",\"text\":\"ticket " << i << " " << std::string(150, 'x')
+           << "\"}\n";
+    }
+  }
+  std::size_t early = 0;
+  std::size_t late = 0;
+  FileJob job{.input = dir.path("in.jsonl"), .output = dir.path("out.jsonl")};
+  job.on_progress = [&](const Progress& progress) {
+    if (progress.rows <= kRows / 10) early = resident_bytes();
+    late = resident_bytes();
+  };
+  FakeClassifier classifier(ticket_task(), {.texts_per_call = 64});
+  const auto report = classify_file(classifier, job);
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_EQ(report->unique, kRows);
+  constexpr std::size_t kBytesPerText = 64;
+  constexpr std::size_t kSlack = std::size_t{2} << 20U;  // Of the allocator.
+  EXPECT_LT(late, early + kRows * kBytesPerText + kSlack);
 }
 
 TEST(ClassifyFile, RefusesToOverwriteItsInput) {

@@ -229,7 +229,7 @@ TEST(CsvReader, ReadsWhatPythonReads) {
                                            "\r\n", " ",  "bc,",  "\"x\"", ",\"", "\","};
   std::mt19937 random(20260131);
   std::vector<std::string> files;
-  for (int i = 0; i < 2000; ++i) {
+  for (int i = 0; i < 600; ++i) {
     std::string bytes = "h1,h2\n";
     for (std::size_t n = random() % 14; n > 0; --n) bytes += pieces[random() % pieces.size()];
     files.push_back(bytes);
@@ -244,8 +244,8 @@ TEST(CsvReader, ReadsWhatPythonReads) {
     refused += theirs ? 0 : 1;
     EXPECT_EQ(our_rows(bytes), theirs) << "file: " << json_string(bytes);
   }
-  EXPECT_GT(refused, 100U);
-  EXPECT_LT(refused, 1500U);
+  EXPECT_GT(refused, 50U);
+  EXPECT_LT(refused, 500U);
 }
 
 }  // namespace

@@ -48,7 +48,9 @@ std::vector<DoctorModel> find_models(const std::string& home, const std::string&
 }
 
 Result<DoctorRun> run_model(EngineOptions options, Precision precision, KvType kv_type) {
-  DoctorRun run{.precision = engine::name_of(precision), .kv_type = engine::name_of(kv_type)};
+  DoctorRun run;
+  run.precision = engine::name_of(precision);
+  run.kv_type = engine::name_of(kv_type);
   options.precision = precision;
   options.kv_type = kv_type;
   const auto loaded = engine::load_model(options);
