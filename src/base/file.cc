@@ -48,6 +48,20 @@ Result<File> File::open_append(const std::string& path) {
   return File(descriptor, path, true);
 }
 
+Result<File> File::open_update(const std::string& path) {
+  const int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (descriptor < 0) return system_failure("write", path, errno);
+  return File(descriptor, path, true);
+}
+
+Result<File> File::temporary(const std::string& directory) {
+  std::string path = directory + "/incipit-XXXXXX";
+  const int descriptor = ::mkostemp(path.data(), O_CLOEXEC);
+  if (descriptor < 0) return system_failure("make a temporary file in", directory, errno);
+  ::unlink(path.c_str());
+  return File(descriptor, path, true);
+}
+
 File File::borrow(int descriptor, std::string name) { return {descriptor, std::move(name), false}; }
 
 File::File(File&& other) noexcept
@@ -80,6 +94,31 @@ Result<void> File::write(std::string_view bytes) const {
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return system_failure("write", path_, errno);
     bytes.remove_prefix(static_cast<std::size_t>(count));
+  }
+  return {};
+}
+
+Result<std::size_t> File::read_at(std::span<std::byte> bytes, std::uint64_t offset) const {
+  std::size_t done = 0;
+  while (done < bytes.size()) {
+    const ssize_t count = ::pread(descriptor_, bytes.data() + done, bytes.size() - done,
+                                  static_cast<off_t>(offset + done));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return system_failure("read", path_, errno);
+    if (count == 0) break;
+    done += static_cast<std::size_t>(count);
+  }
+  return done;
+}
+
+Result<void> File::write_at(std::string_view bytes, std::uint64_t offset) const {
+  while (!bytes.empty()) {
+    const ssize_t count =
+        ::pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return system_failure("write", path_, errno);
+    bytes.remove_prefix(static_cast<std::size_t>(count));
+    offset += static_cast<std::uint64_t>(count);
   }
   return {};
 }

@@ -21,6 +21,9 @@ class File {
   static Result<File> open_read(const std::string& path);
   static Result<File> create(const std::string& path);       // Truncates what is there.
   static Result<File> open_append(const std::string& path);  // Creates what is not there.
+  static Result<File> open_update(const std::string& path);  // Reads and writes; creates.
+  // A file without a name in `directory`, for reading and writing; gone when it is closed.
+  static Result<File> temporary(const std::string& directory);
   // Borrows an open descriptor, such as standard output, and leaves it open.
   static File borrow(int descriptor, std::string name);
 
@@ -31,6 +34,10 @@ class File {
   // Reads up to bytes.size() bytes; 0 at the end.
   Result<std::size_t> read(std::span<std::byte> bytes) const;
   Result<void> write(std::string_view bytes) const;
+  // The same at a place, for files that are not pipes. read_at() fills `bytes` unless the file
+  // ends before.
+  Result<std::size_t> read_at(std::span<std::byte> bytes, std::uint64_t offset) const;
+  Result<void> write_at(std::string_view bytes, std::uint64_t offset) const;
   Result<void> sync() const;
   [[nodiscard]] Result<std::uint64_t> size() const;
   Result<void> truncate(std::uint64_t size) const;

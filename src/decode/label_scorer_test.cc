@@ -53,7 +53,7 @@ TEST(LabelScorer, ReadsTheRowOfTheLastPromptToken) {
 TEST(LabelScorer, ComparesWholeLabelsAndNotTheirFirstTokens) {
   FakeRuntime runtime;
   const TokenVector prompt{1};
-  runtime.script(prompt, {{20, 0.6}, {30, 0.35}});            // "card" against "refund"
+  runtime.script(prompt, {{20, 0.6}, {30, 0.35}});                    // "card" against "refund"
   runtime.script(TokenVector{1, 20}, {{21, 0.5}, {22, 0.5 - 1e-9}});  // "lost", "late"
   for (const Token tail : {21, 22}) runtime.script(TokenVector{1, 20, tail}, {{kEnd, 0.99}});
   runtime.script(TokenVector{1, 30}, {{kEnd, 0.99}});
@@ -164,6 +164,64 @@ TEST(LabelScorer, APromptThatDoesNotFitFailsAlone) {
   EXPECT_EQ(scores[0].error, "");
   EXPECT_EQ(scores[0].raw, scores[3].raw);
   EXPECT_EQ(scores[0].raw, score(runtime, tree, {small})[0].raw);
+}
+
+// Four prompts leave nine cells, and the label behind each needs ten: one at a time they fit.
+TEST(LabelScorer, APromptThatDoesNotFitBesideOthersIsScoredAlone) {
+  FakeRuntime tight({.cells = 17});
+  FakeRuntime roomy;
+  const LabelTree tree = tree_of({TokenVector(10, 20), {21}}, {.scoring = Scoring::kSequence});
+  const std::vector<TokenVector> prompts{{1, 2}, {3, 4}, {5, 6}, {7, 8}};
+  const auto got = score(tight, tree, prompts);
+  const auto want = score(roomy, tree, prompts);
+  for (std::size_t i = 0; i < prompts.size(); ++i) {
+    EXPECT_EQ(got[i].error, "");
+    EXPECT_EQ(got[i].raw, want[i].raw);
+  }
+  EXPECT_EQ(tight.cells_free(), 17U);
+}
+
+// Two branches of three cells leave six, and what stands below each needs seven: one branch at
+// a time it fits.
+TEST(LabelScorer, ATreeThatDoesNotFitAtOnceIsWalkedBranchByBranch) {
+  const auto path = [](Token branch, Token leaf, std::size_t length) {
+    TokenVector tokens(3, branch);
+    tokens.insert(tokens.end(), length, leaf);
+    return tokens;
+  };
+  FakeRuntime tight({.cells = 14});
+  FakeRuntime roomy;
+  const LabelTree tree =
+      tree_of({path(20, 21, 7), path(20, 22, 1), path(30, 31, 1), path(30, 32, 7)});
+  const auto got = score(tight, tree, {{1, 2}});
+  EXPECT_EQ(got[0].error, "");
+  EXPECT_EQ(got[0].raw, score(roomy, tree, {{1, 2}})[0].raw);
+}
+
+// Label 1 has a hopeless surface, [20 23 22], and one that wins, [22 21]. While the winner is
+// being evaluated, what is known of the hopeless one must not rule out the label.
+TEST(LabelScorer, PruningWaitsForSurfacesThatAreUnderWay) {
+  FakeRuntime runtime;
+  runtime.script(TokenVector{1}, {{23, 0.4}, {22, 0.3}, {20, 0.25}});
+  runtime.script(TokenVector{1, 23}, {{23, 0.1}});
+  runtime.script(TokenVector{1, 23, 23}, {{23, 0.1}});
+  runtime.script(TokenVector{1, 23, 23, 23}, {{kEnd, 0.9}});
+  runtime.script(TokenVector{1, 20}, {{23, 0.9}});
+  runtime.script(TokenVector{1, 20, 23}, {{21, 1e-4}, {22, 1e-4}});
+  runtime.script(TokenVector{1, 22}, {{21, 0.9}, {23, 0.05}});
+  runtime.script(TokenVector{1, 22, 21}, {{kEnd, 0.9}});
+  const std::vector<std::string> names{"0", "1", "2", "3"};
+  const std::vector<Surface> surfaces{{0, "a", {20, 23, 21}},
+                                      {1, "b", {20, 23, 22}},
+                                      {1, "c", {22, 21}},
+                                      {2, "d", {22, 23}},
+                                      {3, "e", {23, 23, 23}}};
+  const auto tree = LabelTree::build(names, surfaces, {.scoring = Scoring::kSequence, .end = kEnd});
+  const auto full = score(runtime, *tree, {{1}});
+  const auto pruned = score(runtime, *tree, {{1}}, {.prune_band = 0.05});
+  EXPECT_EQ(pruned[0].raw[1], full[0].raw[1]);
+  EXPECT_FALSE(pruned[0].is_bound[1]);
+  EXPECT_TRUE(pruned[0].is_bound[0]);
 }
 
 TEST(LabelScorer, AFailureOfTheModelIsReportedAndNothingIsLeftBehind) {

@@ -23,9 +23,9 @@ double oracle(const std::vector<float>& logits) {
 
 std::vector<float> random_logits(std::size_t count, float spread, std::uint64_t seed) {
   std::mt19937_64 random(seed);
-  std::normal_distribution<float> distribution(0, spread);
+  std::normal_distribution<float> distribution;
   std::vector<float> logits(count);
-  std::ranges::generate(logits, [&] { return distribution(random); });
+  std::ranges::generate(logits, [&] { return spread * distribution(random); });
   return logits;
 }
 

@@ -14,8 +14,7 @@ namespace incipit::engine {
 namespace {
 
 Result<void> choose_precision(const EngineOptions& options, LoadedModel& loaded) {
-  const bool bf16 = model::OpenVinoMachine::has_bf16() &&
-                    (model::cpu_facts().has("avx512_bf16") || model::cpu_facts().has("amx_bf16"));
+  const bool bf16 = can_compute_bf16();
   if (options.precision == Precision::kBf16 && !bf16) {
     return failure(ErrorCode::kInvalidArgument,
                    "this CPU cannot compute in bf16 (it has neither avx512_bf16 nor amx_bf16); use "
@@ -106,12 +105,20 @@ Result<std::unique_ptr<LoadedModel>> load_model(const EngineOptions& options) {
   const auto prepared = prepare();
   auto tokenizer = vocabulary.get();  // Always waited for: the thread reads our locals.
   if (!prepared) return std::unexpected(prepared.error());
-  if (!tokenizer) return std::unexpected(std::move(tokenizer).error());
+  // What is wrong with vocabulary or template is wrong with the file, not with the request.
+  if (!tokenizer) return failure(ErrorCode::kCorruption, tokenizer.error().message);
   loaded->tokenizer = std::move(*tokenizer);
-  INCIPIT_TRY(loaded->chat_template, model::ChatTemplate::of(*loaded->tokenizer));
+  auto chat_template = model::ChatTemplate::of(*loaded->tokenizer);
+  if (!chat_template) return failure(ErrorCode::kCorruption, chat_template.error().message);
+  loaded->chat_template = std::move(*chat_template);
   loaded->ms_load =
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
   return loaded;
+}
+
+bool can_compute_bf16() {
+  const model::CpuFacts& cpu = model::cpu_facts();
+  return (cpu.has("avx512_bf16") || cpu.has("amx_bf16")) && model::OpenVinoMachine::has_bf16();
 }
 
 std::string name_of(Precision precision) {

@@ -54,8 +54,8 @@ std::optional<std::time_t> noon_of(std::string_view date) {
   fields.tm_isdst = -1;
   const std::time_t time = std::mktime(&fields);
   // mktime() turns 31 June into 1 July: a date that it changed was none.
-  const bool kept = fields.tm_year == *year - 1900 && fields.tm_mon == *month - 1 &&
-                    fields.tm_mday == *day;
+  const bool kept =
+      fields.tm_year == *year - 1900 && fields.tm_mon == *month - 1 && fields.tm_mday == *day;
   return kept ? std::optional(time) : std::nullopt;
 }
 
@@ -106,8 +106,9 @@ struct ChatTemplate::Program {
 
 Result<std::unique_ptr<ChatTemplate>> ChatTemplate::open(ChatTemplateSource source) {
   if (source.jinja.size() > kSourceBytesMax) {
-    return failure(ErrorCode::kInvalidArgument,
-                   source.name + ": the chat template is larger than 256 KiB, which no model needs");
+    return failure(
+        ErrorCode::kInvalidArgument,
+        source.name + ": the chat template is larger than 256 KiB, which no model needs");
   }
   auto program = std::make_unique<Program>();
   try {

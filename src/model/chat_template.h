@@ -39,8 +39,8 @@ struct ChatMessage {
 };
 
 struct RenderOptions {
-  bool generation_prompt = true;           // End with the header of the assistant's answer.
-  std::string date{kTemplateDate};         // "YYYY-MM-DD"
+  bool generation_prompt = true;    // End with the header of the assistant's answer.
+  std::string date{kTemplateDate};  // "YYYY-MM-DD"
 };
 
 // Half-open range of bytes.
@@ -56,7 +56,7 @@ struct RenderedChat {
 
 struct ChatTemplateSource {
   std::string jinja;
-  std::string bos;   // Surface of the BOS token, for templates that print it.
+  std::string bos;  // Surface of the BOS token, for templates that print it.
   std::string eos;
   std::string name;  // For messages: the file that it came from.
 };

@@ -77,8 +77,8 @@ TEST(ChatTemplate, AListOfPartsIsAnotherWayToGiveContent) {
 
 // C43: a date in the template must not make tomorrow's prefix another one.
 TEST(ChatTemplate, TheDateIsFixed) {
-  const auto chat = opened(
-      "{{ strftime_now('%d %b %Y') }}{% for m in messages %}{{ m.content }}{% endfor %}");
+  const auto chat =
+      opened("{{ strftime_now('%d %b %Y') }}{% for m in messages %}{{ m.content }}{% endfor %}");
   const std::vector<ChatMessage> turns{{Role::kUser, "."}};
   EXPECT_EQ(must(chat->render(turns, {})).text, "01 Jan 2025.");
   EXPECT_EQ(must(chat->render(turns, {.date = "2024-02-29"})).text, "29 Feb 2024.");

@@ -6,7 +6,6 @@
 
 #include <bit>
 #include <cstring>
-#include <filesystem>
 #include <limits>
 #include <set>
 #include <utility>
@@ -125,7 +124,7 @@ class GgufFile::Reader {
   }
   [[nodiscard]] bool failed() const { return !error_.empty(); }
   [[nodiscard]] std::unexpected<Error> failure_here() const {
-    return failure(ErrorCode::kInvalidArgument, error_);
+    return failure(ErrorCode::kCorruption, error_);
   }
   [[nodiscard]] std::size_t offset() const { return offset_; }
   [[nodiscard]] std::size_t left() const { return bytes_.size() - offset_; }
@@ -223,19 +222,19 @@ class GgufFile::Reader {
 };
 
 Result<std::unique_ptr<GgufFile>> GgufFile::open(const std::string& path) {
-  INCIPIT_TRY(const File file, File::open_read(path));
-  std::error_code ignored;  // open_read() has said what there is to say.
-  if (std::filesystem::is_directory(path, ignored)) {
-    return failure(ErrorCode::kInvalidArgument, path + " is a directory; name the GGUF file in it");
+  const auto file = File::open_read(path);
+  if (!file) {
+    return failure(ErrorCode::kUnavailable, "there is no model to read: " + file.error().message +
+                                                "; give a GGUF file (--model)");
   }
-  INCIPIT_TRY(const std::uint64_t size, file.size());
+  INCIPIT_TRY(const std::uint64_t size, file->size());
   std::unique_ptr<GgufFile> gguf(new GgufFile());
   gguf->path_ = path;
   if (size < 24) {
-    return failure(ErrorCode::kInvalidArgument,
+    return failure(ErrorCode::kCorruption,
                    path + ": not a GGUF file: only " + std::to_string(size) + " bytes");
   }
-  void* mapping = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.descriptor(), 0);
+  void* mapping = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file->descriptor(), 0);
   if (mapping == MAP_FAILED) {
     return failure(ErrorCode::kResourceExhausted, "cannot map " + path + " into memory");
   }
@@ -251,16 +250,16 @@ GgufFile::~GgufFile() {
 Result<void> GgufFile::parse() {
   Reader reader(path_, bytes_);
   if (reader.fixed<std::uint32_t>() != 0x46554747U) {  // "GGUF"
-    return failure(ErrorCode::kInvalidArgument,
+    return failure(ErrorCode::kCorruption,
                    path_ + ": not a GGUF file (it does not begin with \"GGUF\")");
   }
   const auto version = reader.fixed<std::uint32_t>();
   if (version == 0x02000000U || version == 0x03000000U) {
-    return failure(ErrorCode::kInvalidArgument,
+    return failure(ErrorCode::kCorruption,
                    path_ + ": a big-endian GGUF file; convert it to little endian");
   }
   if (version != 2 && version != 3) {
-    return failure(ErrorCode::kInvalidArgument, path_ + ": GGUF version " +
+    return failure(ErrorCode::kCorruption, path_ + ": GGUF version " +
                                                     std::to_string(version) +
                                                     " is not supported; convert it to version 3");
   }
@@ -303,14 +302,14 @@ Result<void> GgufFile::place_tensors(std::vector<Placed> found, std::uint64_t da
   for (auto& [tensor, offset, size] : found) {
     const std::string name = tensor.name;
     if (offset > data_bytes || size > data_bytes - offset) {
-      return failure(ErrorCode::kInvalidArgument,
+      return failure(ErrorCode::kCorruption,
                      path_ + ": the file is cut short: tensor \"" + name + "\" has " +
                          std::to_string(size) + " bytes at " + std::to_string(offset) + " of " +
                          std::to_string(data_bytes) + "; get the file again");
     }
     tensor.data = bytes_.subspan(data_begin + offset, size);
     if (!tensors_.emplace(name, std::move(tensor)).second) {
-      return failure(ErrorCode::kInvalidArgument,
+      return failure(ErrorCode::kCorruption,
                      path_ + ": the tensor \"" + name + "\" occurs twice; get the file again");
     }
   }

@@ -45,8 +45,9 @@ using GgufValue = std::variant<std::uint64_t, std::int64_t, double, bool, std::s
 
 class GgufFile {
  public:
-  // Errors: kInvalidArgument for a missing file, one that is no GGUF, and every length, type or
-  // offset that does not fit; the message names the file, what is wrong and where.
+  // Errors: kUnavailable for a file that cannot be read; kCorruption for one that is no GGUF and
+  // for every length, type or offset that does not fit. The message names the file, what is
+  // wrong and where.
   static Result<std::unique_ptr<GgufFile>> open(const std::string& path);
   ~GgufFile();
   GgufFile(const GgufFile&) = delete;

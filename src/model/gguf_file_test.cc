@@ -40,7 +40,7 @@ class GgufFileTest : public testing::Test {
   [[nodiscard]] std::string refusal(const std::string& bytes) const {
     const auto opened = open(bytes);
     if (opened) return "";
-    EXPECT_EQ(opened.error().code, ErrorCode::kInvalidArgument) << opened.error().message;
+    EXPECT_EQ(opened.error().code, ErrorCode::kCorruption) << opened.error().message;
     EXPECT_NE(opened.error().message.find(path_), std::string::npos) << opened.error().message;
     return opened.error().message;
   }
@@ -122,11 +122,11 @@ TEST_F(GgufFileTest, ReadsEveryNumberType) {
 TEST_F(GgufFileTest, RefusesWhatIsNoFile) {
   const auto missing = GgufFile::open("/nonexistent/model.gguf");
   ASSERT_FALSE(missing);
-  EXPECT_EQ(missing.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(missing.error().code, ErrorCode::kUnavailable);
   EXPECT_TRUE(mentions(missing.error().message, "/nonexistent/model.gguf"));
   const auto directory = GgufFile::open(testing::TempDir());
   ASSERT_FALSE(directory);
-  EXPECT_EQ(directory.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(directory.error().code, ErrorCode::kUnavailable);
   EXPECT_TRUE(mentions(directory.error().message, "directory")) << directory.error().message;
 }
 

@@ -55,7 +55,7 @@ class Keys {
 };
 
 std::unexpected<Error> unsupported(const GgufFile& gguf, const std::string& what) {
-  return failure(ErrorCode::kInvalidArgument, gguf.path() + ": " + what);
+  return failure(ErrorCode::kUnavailable, gguf.path() + ": " + what);
 }
 
 Result<void> check_tensor(const GgufFile& gguf, const std::string& name, std::uint64_t rows,

@@ -30,7 +30,7 @@ struct ModelShape {
   std::vector<float> rope_frequencies;  // head_size / 2 angles per position, scaling included.
 };
 
-// Errors: kInvalidArgument names the architecture, key or tensor that is not supported or does
+// Errors: kUnavailable names the architecture, key or tensor that is not supported or does
 // not fit. Every tensor of the file must be one that the graph uses: an unknown one would be
 // left out silently otherwise.
 Result<ModelShape> read_model_shape(const GgufFile& gguf);

@@ -30,7 +30,7 @@ class ModelShapeTest : public testing::Test {
   [[nodiscard]] std::string refusal(const GgufWriter& file) const {
     const auto read = shape(file);
     if (read) return "";
-    EXPECT_EQ(read.error().code, ErrorCode::kInvalidArgument);
+    EXPECT_EQ(read.error().code, ErrorCode::kUnavailable);
     EXPECT_TRUE(read.error().message.starts_with(path_)) << read.error().message;
     return read.error().message;
   }

@@ -198,7 +198,7 @@ Result<void> PreparedWeights::make(const GgufFile& gguf, const ModelShape& shape
     if (!all_finite) not_finite = name;
   }
   if (!not_finite.empty()) {
-    return failure(ErrorCode::kInvalidArgument, gguf.path() + ": the tensor \"" + not_finite +
+    return failure(ErrorCode::kCorruption, gguf.path() + ": the tensor \"" + not_finite +
                                                     "\" holds values that are not finite or too large for int8 "
                                                     "with f16 scales; get the file again");
   }

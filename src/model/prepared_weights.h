@@ -39,7 +39,7 @@ class PreparedWeights {
   // The recipe's name: part of every fingerprint, changed with every change of the numbers.
   static constexpr const char* kRecipe = "int8-sym-g32-f16/1";
 
-  // Maps `path`, or makes it from `gguf` first. Errors: kInvalidArgument for weights that are
+  // Maps `path`, or makes it from `gguf` first. Errors: kCorruption for weights that are
   // not finite; kResourceExhausted for a full disk.
   static Result<std::unique_ptr<PreparedWeights>> open(
       const GgufFile& gguf, const ModelShape& shape, const std::string& path, std::size_t threads,

@@ -181,7 +181,7 @@ TEST_F(PreparedWeightsTest, NamesTheTensorThatIsNotFinite) {
       }}));
       const auto weights = open();
       ASSERT_FALSE(weights);
-      EXPECT_EQ(weights.error().code, ErrorCode::kInvalidArgument);
+      EXPECT_EQ(weights.error().code, ErrorCode::kCorruption);
       EXPECT_NE(weights.error().message.find("\"" + name + "\""), std::string::npos)
           << weights.error().message;
       EXPECT_EQ(files(), 1U) << "no draft is left behind";

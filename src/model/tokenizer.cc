@@ -73,8 +73,9 @@ Result<std::unique_ptr<Tokenizer>> Tokenizer::open(const std::string& path) {
   }
   if (model == nullptr) {
     return failure(ErrorCode::kInvalidArgument,
-                   path + ": the vocabulary cannot be read; check that the file is a complete GGUF "
-                          "model of an architecture that llama.cpp knows");
+                   path +
+                       ": the vocabulary cannot be read; check that the file is a complete GGUF "
+                       "model of an architecture that llama.cpp knows");
   }
   auto handle = std::make_unique<Handle>(model);
   if (llama_vocab_type(handle->vocab) == LLAMA_VOCAB_TYPE_NONE) {

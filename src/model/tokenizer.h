@@ -3,7 +3,7 @@
 // Text to tokens and back, by the vocabulary of a GGUF file.
 //
 // There are two ways to read a text. encode_plain() takes it as a person's words: "<|im_end|>"
-// typed by a user stays eleven ordinary characters (USER_DEFINED tokens excepted, which libllama
+// typed by a user stays ten ordinary characters (USER_DEFINED tokens excepted, which libllama
 // matches in any text; prompt/special_text.h deals with them). encode_whole() takes it as a
 // finished prompt, where every special surface is its token. Neither adds a BOS: what a prompt
 // begins with is decided in one place, prompt/prompt_text.h.

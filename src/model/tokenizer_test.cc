@@ -7,7 +7,6 @@
 #include <string>
 
 #include "base/file.h"
-#include "support/installed_models.h"
 #include "support/prompt_model.h"
 #include "support/vocabulary_file.h"
 

@@ -71,8 +71,7 @@ std::optional<Token> end_of_turn(const model::ChatTemplate& chat_template,
   constexpr std::string_view kAnswer = "QANSWERQ";
   const std::array turns{model::ChatMessage{model::Role::kUser, "QUSERQ"},
                          model::ChatMessage{model::Role::kAssistant, std::string(kAnswer)}};
-  const auto chat =
-      chat_template.render(turns, {.generation_prompt = false, .date = options.date});
+  const auto chat = chat_template.render(turns, {.generation_prompt = false, .date = options.date});
   if (!chat) return text.tokenizer().end_of_turn();
   const std::size_t at = chat->text.find(kAnswer);
   if (at == std::string::npos) return text.tokenizer().end_of_turn();

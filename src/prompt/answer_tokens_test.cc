@@ -15,11 +15,11 @@ using test::qwen;
 
 class AnswerTokensTest : public testing::Test {
  protected:
-  SpecialText special_{qwen().tokenizer->special_tokens(), ""};
-  PromptText text_{*qwen().tokenizer, special_};
+  SpecialText special{qwen().tokenizer->special_tokens(), ""};
+  PromptText reader{*qwen().tokenizer, special};
 
   std::string spelled(const std::string& prompt, const std::string& answer) {
-    const auto tokens = answer_tokens({prompt, {}}, answer, text_);
+    const auto tokens = answer_tokens({prompt, {}}, answer, reader);
     return tokens ? qwen().spelled(*tokens) : "refused";
   }
 };
@@ -38,19 +38,20 @@ TEST_F(AnswerTokensTest, AnswersThatMergeWithTheCueAreRefused) {
 }
 
 TEST_F(AnswerTokensTest, AreComparedWithTheExamples) {
-  const TokenVector tokens = must(answer_tokens({"<|im_start|>assistant\n", {}}, "billing", text_));
+  const TokenVector tokens =
+      must(answer_tokens({"<|im_start|>assistant\n", {}}, "billing", reader));
   const std::string turn = "<|im_start|>assistant\nbilling<|im_end|>";
-  EXPECT_TRUE(must(has_same_tokens_in({turn, {{22, 29}}}, "billing", tokens, text_)));
+  EXPECT_TRUE(must(has_same_tokens_in({turn, {{22, 29}}}, "billing", tokens, reader)));
   const std::string spaced = "<|im_start|>assistant\n billing<|im_end|>";
-  EXPECT_FALSE(must(has_same_tokens_in({spaced, {{23, 30}}}, "billing", tokens, text_)));
-  EXPECT_TRUE(must(has_same_tokens_in({"nothing", {}}, "billing", tokens, text_)));
+  EXPECT_FALSE(must(has_same_tokens_in({spaced, {{23, 30}}}, "billing", tokens, reader)));
+  EXPECT_TRUE(must(has_same_tokens_in({"nothing", {}}, "billing", tokens, reader)));
 }
 
 TEST_F(AnswerTokensTest, TheTemplateSaysWhatEndsATurn) {
   const auto end = [&](const std::string& jinja) {
     const auto chat = must(model::ChatTemplate::open(
         {.jinja = jinja, .bos = "", .eos = "<|endoftext|>", .name = "test"}));
-    return qwen().tokenizer->piece(*end_of_turn(*chat, {}, text_));
+    return qwen().tokenizer->piece(*end_of_turn(*chat, {}, reader));
   };
   const std::string loop = "{% for m in messages %}{{ m.content }}";
   EXPECT_EQ(end(loop + " {{ eos_token }}{% endfor %}"), "<|endoftext|>");

@@ -47,7 +47,8 @@ TEST(PromptFamilies, ASentencePiecePromptHasTheTokensOfTheWhole) {
   for (const std::string input : {"{text}", "Ticket: {text}", "Refund{text}"}) {
     task.input = input;
     const TaskPrompt prompt = model.prompt(task);
-    for (const std::string ticket : {"Refund", " Refund", "\nRefund", "und", "caf\xC3\xA9", "user"}) {
+    for (const std::string ticket :
+         {"Refund", " Refund", "\nRefund", "und", "caf\xC3\xA9", "user"}) {
       const EncodedPart part = prompt.encode(ticket).parts.at(0);
       const TokenVector whole = prompt.whole(ticket).value();
       EXPECT_EQ(joined(prompt, part), whole) << input << " | " << ticket;
@@ -116,7 +117,8 @@ TEST(PromptFamilies, TheTicketKeepsItsWhiteSpace) {
 
 // C43
 TEST(PromptFamilies, TheDateIsTheTasksOrAConstant) {
-  const PromptModel model = qwen().with_template("{{ strftime_now('%d %b %Y') }}\n" + kTurnTemplate);
+  const PromptModel model =
+      qwen().with_template("{{ strftime_now('%d %b %Y') }}\n" + kTurnTemplate);
   Task task = ticket_task();
   EXPECT_TRUE(model.prompt(task).prefix_text().starts_with("01 Jan 2025\n"));
   EXPECT_EQ(model.prompt(task).template_date(), "2025-01-01");
@@ -147,8 +149,8 @@ TEST(PromptFamilies, AnswersThatDifferFromTheExamplesAreReported) {
 }
 
 TEST(PromptFamilies, UserDefinedTokensAreCutInTicketsAndReadInTheTemplate) {
-  const PromptModel model = sentencepiece(
-      "{% for m in messages %}[TOOL]{{ m.content }}</s>{% endfor %}[TOOL]\n");
+  const PromptModel model =
+      sentencepiece("{% for m in messages %}[TOOL]{{ m.content }}</s>{% endfor %}[TOOL]\n");
   Task task = ticket_task();
   task.examples.clear();
   const TaskPrompt prompt = model.prompt(task);

@@ -3,16 +3,27 @@
 
 #include <algorithm>
 #include <array>
-#include <utility>
 #include <vector>
 
 namespace incipit::prompt {
 namespace {
 
 // Beginnings of tickets that merge with what stands before them, each in its own way.
-constexpr std::array<std::string_view, 15> kProbes = {
-    "",  "\n", "\n\n", " ",            "  ",               "\t",       "a", "1",
-    ".", "<",  "A",    "\xE4\xB8\xAD", "\xF0\x9F\x98\x80", "\xCC\x81", "\xD7\x90"};
+constexpr std::array<std::string_view, 15> kProbes = {"",
+                                                      "\n",
+                                                      "\n\n",
+                                                      " ",
+                                                      "  ",
+                                                      "\t",
+                                                      "a",
+                                                      "1",
+                                                      ".",
+                                                      "<",
+                                                      "A",
+                                                      "\xE4\xB8\xAD",
+                                                      "\xF0\x9F\x98\x80",
+                                                      "\xCC\x81",
+                                                      "\xD7\x90"};
 
 // A runtime evaluates at least two tokens of a sequence at a time.
 constexpr std::size_t kSuffixTokensMin = 2;
@@ -68,7 +79,8 @@ Result<PromptFrame> PromptFrame::open(const model::RenderedChat& chat, std::stri
   if (after_begin != pieces.end()) frame.hole_.strip_right = after_begin->control->strips_left;
 
   const auto encode = [&](auto begin, auto end) {
-    return text.encode_pieces(frame.chat_, std::span(begin, end), {}, SpecialTextPolicy::kNeutralise);
+    return text.encode_pieces(frame.chat_, std::span(begin, end), {},
+                              SpecialTextPolicy::kNeutralise);
   };
   INCIPIT_TRY(frame.head_, encode(pieces.begin(), before_end));
   INCIPIT_TRY(frame.tail_, encode(after_begin, pieces.end()));
@@ -104,8 +116,7 @@ Result<void> PromptFrame::cut(std::span<PromptFrame> frames, const PromptText& t
 Result<std::size_t> PromptFrame::left_kept(const TokenVector& left, const PromptText& text) const {
   std::size_t kept = left.size();
   for (const std::string_view probe : kProbes) {
-    INCIPIT_TRY(const PlainTokens plain,
-                encode_hole(probe, SpecialTextPolicy::kNeutralise, text));
+    INCIPIT_TRY(const PlainTokens plain, encode_hole(probe, SpecialTextPolicy::kNeutralise, text));
     const std::size_t own = plain.tokens.size() + tail_.size();
     kept = std::min(kept, common_length(left, plain.tokens));
     kept = std::min(kept, own - std::min(own, kSuffixTokensMin));

@@ -33,8 +33,8 @@ namespace incipit::prompt {
 struct FrameTokens {
   TokenVector suffix;  // In the slow path the whole prompt.
   bool slow_path = false;
-  std::size_t markers = 0;       // Special surfaces that touch the ticket.
-  bool forged_marker = false;    // One of them became a token all the same.
+  std::size_t markers = 0;     // Special surfaces that touch the ticket.
+  bool forged_marker = false;  // One of them became a token all the same.
 };
 
 class PromptFrame {
@@ -64,16 +64,17 @@ class PromptFrame {
 
  private:
   struct Hole {
-    std::size_t at = 0;         // In chat_.text.
-    TextRange piece;            // The plain piece around it.
-    bool strip_left = false;    // The control tokens beside the piece swallow white space.
+    std::size_t at = 0;       // In chat_.text.
+    TextRange piece;          // The plain piece around it.
+    bool strip_left = false;  // The control tokens beside the piece swallow white space.
     bool strip_right = false;
   };
 
   PromptFrame() = default;
   [[nodiscard]] Result<PlainTokens> encode_hole(std::string_view ticket, SpecialTextPolicy policy,
                                                 const PromptText& text) const;
-  [[nodiscard]] Result<std::size_t> left_kept(const TokenVector& left, const PromptText& text) const;
+  [[nodiscard]] Result<std::size_t> left_kept(const TokenVector& left,
+                                              const PromptText& text) const;
 
   model::RenderedChat chat_;  // With nothing in the hole.
   Hole hole_;

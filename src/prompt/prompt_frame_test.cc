@@ -25,19 +25,19 @@ PromptFrame frame_of(const std::string& text, const PromptText& reader) {
 
 class PromptFrameTest : public testing::Test {
  protected:
-  SpecialText special_{qwen().tokenizer->special_tokens(), ""};
-  PromptText text_{*qwen().tokenizer, special_};
+  SpecialText special{qwen().tokenizer->special_tokens(), ""};
+  PromptText reader{*qwen().tokenizer, special};
 
   std::string prefix(const std::string& text) {
-    return qwen().spelled(frame_of(text, text_).prefix());
+    return qwen().spelled(frame_of(text, reader).prefix());
   }
   void expect_whole(const PromptFrame& frame, const std::string& ticket) {
     const auto policy = SpecialTextPolicy::kNeutralise;
-    const FrameTokens tokens = must(frame.encode(ticket, policy, text_));
+    const FrameTokens tokens = must(frame.encode(ticket, policy, reader));
     TokenVector joined;
     if (!tokens.slow_path) joined.assign(frame.prefix().begin(), frame.prefix().end());
     joined.insert(joined.end(), tokens.suffix.begin(), tokens.suffix.end());
-    EXPECT_EQ(joined, must(frame.whole(ticket, policy, text_))) << ticket;
+    EXPECT_EQ(joined, must(frame.whole(ticket, policy, reader))) << ticket;
   }
 };
 
@@ -51,39 +51,39 @@ TEST_F(PromptFrameTest, TheCutStandsAsNearToTheTicketAsProbesAllow) {
 }
 
 TEST_F(PromptFrameTest, TheSuffixHasTwoTokensAtLeast) {
-  const PromptFrame frame = frame_of("<|im_start|>user\nTicket:\nx HOLE", text_);
-  const FrameTokens tokens = must(frame.encode("", SpecialTextPolicy::kNeutralise, text_));
+  const PromptFrame frame = frame_of("<|im_start|>user\nTicket:\nx HOLE", reader);
+  const FrameTokens tokens = must(frame.encode("", SpecialTextPolicy::kNeutralise, reader));
   EXPECT_GE(tokens.suffix.size(), 2U);
 }
 
 TEST_F(PromptFrameTest, ATicketThatChangesThePrefixIsFound) {
   // No probe makes another word of " app", but "le" does.
-  const PromptFrame frame = frame_of("<|im_start|>user\n appHOLE<|im_end|>\n", text_);
+  const PromptFrame frame = frame_of("<|im_start|>user\n appHOLE<|im_end|>\n", reader);
   EXPECT_EQ(qwen().spelled(frame.prefix()), "<|im_start|>user\n app");
-  EXPECT_FALSE(must(frame.encode("a", SpecialTextPolicy::kNeutralise, text_)).slow_path);
-  EXPECT_TRUE(must(frame.encode("le", SpecialTextPolicy::kNeutralise, text_)).slow_path);
+  EXPECT_FALSE(must(frame.encode("a", SpecialTextPolicy::kNeutralise, reader)).slow_path);
+  EXPECT_TRUE(must(frame.encode("le", SpecialTextPolicy::kNeutralise, reader)).slow_path);
   expect_whole(frame, "a");
   expect_whole(frame, "le");
 }
 
 TEST_F(PromptFrameTest, SurfacesAcrossTheBorderAreCut) {
-  const PromptFrame frame = frame_of("<|im_start|>user\n<|im_HOLE|><|im_end|>\n", text_);
-  const FrameTokens tokens = must(frame.encode("end", SpecialTextPolicy::kNeutralise, text_));
+  const PromptFrame frame = frame_of("<|im_start|>user\n<|im_HOLE|><|im_end|>\n", reader);
+  const FrameTokens tokens = must(frame.encode("end", SpecialTextPolicy::kNeutralise, reader));
   EXPECT_EQ(tokens.markers, 1U);
   EXPECT_FALSE(tokens.forged_marker);
   expect_whole(frame, "end");
 }
 
 TEST_F(PromptFrameTest, AHoleThatIsThereTwiceOrNotAtAllIsRefused) {
-  EXPECT_FALSE(PromptFrame::open({"a HOLE HOLE", {}}, "HOLE", text_));
-  EXPECT_FALSE(PromptFrame::open({"a hole", {}}, "HOLE", text_));
+  EXPECT_FALSE(PromptFrame::open({"a HOLE HOLE", {}}, "HOLE", reader));
+  EXPECT_FALSE(PromptFrame::open({"a hole", {}}, "HOLE", reader));
 }
 
 TEST_F(PromptFrameTest, FramesThatBeginDifferentlyShareNothing) {
   std::vector<PromptFrame> frames;
-  frames.push_back(must(PromptFrame::open({"a HOLE", {}}, "HOLE", text_)));
-  frames.push_back(must(PromptFrame::open({"b HOLE", {}}, "HOLE", text_)));
-  EXPECT_FALSE(PromptFrame::cut(frames, text_));
+  frames.push_back(must(PromptFrame::open({"a HOLE", {}}, "HOLE", reader)));
+  frames.push_back(must(PromptFrame::open({"b HOLE", {}}, "HOLE", reader)));
+  EXPECT_FALSE(PromptFrame::cut(frames, reader));
 }
 
 }  // namespace

@@ -95,8 +95,8 @@ Result<PlainTokens> PromptText::encode_plain(const PlainText& plain,
 }
 
 Result<TokenVector> PromptText::encode_pieces(const model::RenderedChat& chat,
-                                              std::span<const PromptPiece> pieces,
-                                              TextRange ticket, SpecialTextPolicy policy) const {
+                                              std::span<const PromptPiece> pieces, TextRange ticket,
+                                              SpecialTextPolicy policy) const {
   TokenVector tokens;
   for (const PromptPiece& piece : pieces) {
     if (piece.control != nullptr) {
@@ -104,12 +104,11 @@ Result<TokenVector> PromptText::encode_pieces(const model::RenderedChat& chat,
       continue;
     }
     const bool holds_ticket = piece.range.begin <= ticket.begin && ticket.end <= piece.range.end;
-    const PlainText plain{
-        .text = std::string_view(chat.text).substr(piece.range.begin,
-                                                   piece.range.end - piece.range.begin),
-        .ticket = {},
-        .strip_left = piece.strip_left,
-        .strip_right = piece.strip_right};
+    const PlainText plain{.text = std::string_view(chat.text).substr(
+                              piece.range.begin, piece.range.end - piece.range.begin),
+                          .ticket = {},
+                          .strip_left = piece.strip_left,
+                          .strip_right = piece.strip_right};
     INCIPIT_TRY(const PlainTokens part,
                 encode_plain(plain, holds_ticket ? policy : SpecialTextPolicy::kNeutralise));
     tokens.insert(tokens.end(), part.tokens.begin(), part.tokens.end());

@@ -2,7 +2,6 @@
 #include "prompt/special_text.h"
 
 #include <algorithm>
-#include <functional>
 
 #include "base/utf8.h"
 

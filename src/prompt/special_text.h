@@ -17,6 +17,7 @@
 
 #include <array>
 #include <cstddef>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -52,7 +53,7 @@ class SpecialText {
 
  private:
   struct SurfaceHash {
-    using is_transparent = void;
+    using is_transparent = void;  // NOLINT(readability-identifier-naming): the standard's name.
     std::size_t operator()(std::string_view text) const {
       return std::hash<std::string_view>{}(text);
     }

@@ -16,12 +16,15 @@ SpecialToken token(Token id, std::string surface, SpecialKind kind = SpecialKind
   return {.id = id, .surface = std::move(surface), .kind = kind};
 }
 
-const std::vector<SpecialToken> kTokens{
-    token(1, "<end>", SpecialKind::kControl), token(2, "<end><end>", SpecialKind::kControl),
-    token(3, "\n\n"),                         token(4, "tool_call"),
-    token(5, "[TOOL]"),                       token(6, "|"),
-    token(7, "  "),                           token(8, "stop", SpecialKind::kControl),
-    token(9, "<unk>", SpecialKind::kUnknown)};
+const std::vector<SpecialToken> kTokens{token(1, "<end>", SpecialKind::kControl),
+                                        token(2, "<end><end>", SpecialKind::kControl),
+                                        token(3, "\n\n"),
+                                        token(4, "tool_call"),
+                                        token(5, "[TOOL]"),
+                                        token(6, "|"),
+                                        token(7, "  "),
+                                        token(8, "stop", SpecialKind::kControl),
+                                        token(9, "<unk>", SpecialKind::kUnknown)};
 
 std::vector<std::size_t> cuts(std::string_view text, std::size_t* count) {
   return SpecialText(kTokens, "").cuts(text, {0, text.size()}, count);

@@ -55,10 +55,9 @@ Result<void> TaskPrompt::render_frames(const Task& task, const model::ChatTempla
   }
   const std::string word = unused_word(task);
   for (std::size_t i = 0; i < question_count(task); ++i) {
-    const auto turns = task_turns(task, surfaces,
-                                  {.ticket = word,
-                                   .question = i,
-                                   .system_role = chat_template.has_system_role()});
+    const auto turns =
+        task_turns(task, surfaces,
+                   {.ticket = word, .question = i, .system_role = chat_template.has_system_role()});
     INCIPIT_TRY(const model::RenderedChat chat, chat_template.render(turns, render_));
     if (!special_) {
       special_ = std::make_unique<SpecialText>(tokenizer_->special_tokens(), template_bytes(chat));
@@ -91,8 +90,9 @@ Result<void> TaskPrompt::read_answers(const std::vector<Surface>& surfaces,
   const auto token = prompt::end_of_turn(chat_template, render_, text());
   if (!token) {
     return failure(ErrorCode::kInvalidArgument,
-                   tokenizer_->path() + ": neither the chat template nor the vocabulary says which "
-                                        "token ends a turn; use an instruction-tuned model");
+                   tokenizer_->path() +
+                       ": neither the chat template nor the vocabulary says which "
+                       "token ends a turn; use an instruction-tuned model");
   }
   end_of_turn_ = *token;
   return {};

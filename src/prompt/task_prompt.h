@@ -73,7 +73,9 @@ class TaskPrompt {
 
   [[nodiscard]] TokenSpan prefix() const { return frames_.front().prefix(); }
   // The prompt's text before and after the ticket (of the first question).
-  [[nodiscard]] std::string_view prefix_text() const { return frames_.front().text_before_ticket(); }
+  [[nodiscard]] std::string_view prefix_text() const {
+    return frames_.front().text_before_ticket();
+  }
   [[nodiscard]] std::string_view tail_text() const { return frames_.front().text_after_ticket(); }
 
   // A bad ticket gets an error and never fails others.

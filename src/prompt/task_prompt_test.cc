@@ -66,7 +66,8 @@ TEST(TaskPrompt, RefusesTheSameAnswerTwice) {
 // C16: what the model says and what the label is called may differ.
 TEST(TaskPrompt, ASurfaceStandsForItsLabel) {
   Task task = ticket_task();
-  task.labels[2] = {.name = "close_account", .description = {}, .surfaces = {"close account", "close"}};
+  task.labels[2] = {
+      .name = "close_account", .description = {}, .surfaces = {"close account", "close"}};
   task.examples = {{"Please delete me.", "close_account"}};
   const TaskPrompt prompt = qwen().prompt(task);
   ASSERT_EQ(prompt.surfaces().size(), 4U);
@@ -100,10 +101,10 @@ TEST(TaskPrompt, LabelStylesReachExamplesAndScores) {
   Task task = ticket_task();
   task.options.label_surface = LabelSurface::kCapital;
   EXPECT_EQ(qwen().prompt(task).surfaces()[0].text, "Billing");
-  EXPECT_NE(qwen().prompt(task).prefix_text().find("assistant\nAccount<|im_end|>"), std::string::npos);
-  const auto spaced = TaskPrompt::build(
-      task, *qwen().tokenizer, *qwen().chat_template,
-      {.tokens_max = 4096, .surface = LabelSurface::kSpace});
+  EXPECT_NE(qwen().prompt(task).prefix_text().find("assistant\nAccount<|im_end|>"),
+            std::string::npos);
+  const auto spaced = TaskPrompt::build(task, *qwen().tokenizer, *qwen().chat_template,
+                                        {.tokens_max = 4096, .surface = LabelSurface::kSpace});
   EXPECT_EQ(spaced->surfaces()[0].text, " billing");
   EXPECT_NE(spaced->prefix_text().find("assistant\n billing<|im_end|>"), std::string::npos);
   EXPECT_EQ(qwen().spelled(spaced->surfaces()[0].tokens), " billing");

@@ -185,8 +185,7 @@ std::vector<ChatMessage> task_turns(const Task& task, const std::vector<Surface>
   ask(options.ticket, options.question);
   if (task.instructions.empty()) return turns;
 
-  std::string instructions =
-      replaced(task.instructions, kLabelsField, label_list(task, surfaces));
+  std::string instructions = replaced(task.instructions, kLabelsField, label_list(task, surfaces));
   if (options.system_role) {
     turns.insert(turns.begin(), {Role::kSystem, std::move(instructions)});
   } else {

@@ -34,8 +34,8 @@ class TicketTokens {
   TicketTokens(std::string_view text, std::vector<std::size_t> borders)
       : text_(text), borders_(std::move(borders)) {}
 
-  std::string_view text_;               // The caller keeps the bytes.
-  std::vector<std::size_t> borders_;    // Byte offsets, ascending; first 0, last text_.size().
+  std::string_view text_;             // The caller keeps the bytes.
+  std::vector<std::size_t> borders_;  // Byte offsets, ascending; first 0, last text_.size().
 };
 
 // About `tokens` tokens of a ticket, by the policy: its head, its tail, or the same of both with

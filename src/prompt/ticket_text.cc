@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "prompt/ticket_text.h"
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
 

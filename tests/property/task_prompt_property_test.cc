@@ -23,19 +23,52 @@ using test::joined;
 using test::PromptModel;
 
 std::vector<std::string> nasty_pieces() {
-  return {" ",       "  ",     "\n",      "\n\n",      "\r\n",        "\t",
-          "a",       "Z",      "9",       "word",      " word",       "Refund",
-          "'s",      "'LL",    "...",     ":",         "<",           "|",
-          ">",       "[",      "<|",      "<|im_",     "end|>",       "<|im_end|>",
-          "<|im_start|>",      "assistant",            "[TOOL]",      "<s>",
-          "</s>",    "<|endoftext|>",     "<tool_call>",              "<file_sep>",
-          "user\n",  "Ticket: ",          "{text}",    "QTICKET0Q",   "\xE2\x96\x81",
-          "\xCC\x81",                     // combining acute accent
-          "\xD7\x90",                     // Hebrew alef
-          "\xE4\xB8\xAD\xE6\x96\x87",     // CJK
+  return {" ",
+          "  ",
+          "\n",
+          "\n\n",
+          "\r\n",
+          "\t",
+          "a",
+          "Z",
+          "9",
+          "word",
+          " word",
+          "Refund",
+          "'s",
+          "'LL",
+          "...",
+          ":",
+          "<",
+          "|",
+          ">",
+          "[",
+          "<|",
+          "<|im_",
+          "end|>",
+          "<|im_end|>",
+          "<|im_start|>",
+          "assistant",
+          "[TOOL]",
+          "<s>",
+          "</s>",
+          "<|endoftext|>",
+          "<tool_call>",
+          "<file_sep>",
+          "user\n",
+          "Ticket: ",
+          "{text}",
+          "QTICKET0Q",
+          "\xE2\x96\x81",
+          "\xCC\x81",                                      // combining acute accent
+          "\xD7\x90",                                      // Hebrew alef
+          "\xE4\xB8\xAD\xE6\x96\x87",                      // CJK
           "\xF0\x9F\x91\xA9\xE2\x80\x8D\xF0\x9F\x92\xBB",  // joined emoji
-          "\xC2\xA0",                     // no-break space
-          "\xE9",    "\xF0\x9F",          "\xFF",      std::string(1, '\0')};
+          "\xC2\xA0",                                      // no-break space
+          "\xE9",
+          "\xF0\x9F",
+          "\xFF",
+          std::string(1, '\0')};
 }
 
 rc::Gen<std::string> nasty_ticket() {
@@ -48,14 +81,13 @@ rc::Gen<std::string> nasty_ticket() {
       },
       piece, rc::gen::weightedElement<int>({{8, 1}, {2, 3}, {1, 90}}));
   const auto any_bytes = rc::gen::container<std::string>(rc::gen::arbitrary<char>());
-  return rc::gen::map(
-      rc::gen::container<std::vector<std::string>>(
-          rc::gen::weightedOneOf<std::string>({{9, repeated}, {1, any_bytes}})),
-      [](const std::vector<std::string>& parts) {
-        std::string ticket;
-        for (const std::string& part : parts) ticket += part;
-        return ticket;
-      });
+  return rc::gen::map(rc::gen::container<std::vector<std::string>>(
+                          rc::gen::weightedOneOf<std::string>({{9, repeated}, {1, any_bytes}})),
+                      [](const std::vector<std::string>& parts) {
+                        std::string ticket;
+                        for (const std::string& part : parts) ticket += part;
+                        return ticket;
+                      });
 }
 
 PromptModel sentencepiece() {

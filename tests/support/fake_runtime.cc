@@ -28,9 +28,7 @@ std::uint64_t mix(std::uint64_t value) {
 std::uint64_t mix(std::uint64_t first, std::uint64_t second) { return mix(first ^ mix(second)); }
 
 // A number in [-1, 1) of 24 bits, so that it is the same float everywhere.
-float signed_unit(std::uint64_t hash) {
-  return static_cast<float>(hash >> 40U) * 0x1p-23F - 1.0F;
-}
+float signed_unit(std::uint64_t hash) { return static_cast<float>(hash >> 40U) * 0x1p-23F - 1.0F; }
 
 template <typename T>
 void put(std::vector<std::byte>& bytes, const T& value) {
@@ -223,7 +221,7 @@ void FakeRuntime::write_logits(std::uint64_t state, std::uint64_t pass_shape,
                                std::span<float> out) const {
   for (std::size_t token = 0; token < out.size(); ++token) {
     const std::uint64_t hash = mix(state, token);
-    out[token] = 8 * signed_unit(hash);
+    out[token] = options_.spread * signed_unit(hash);
   }
   if (const auto script = scripts_.find(state); script != scripts_.end()) {
     double left = 1;
@@ -337,7 +335,8 @@ Result<void> FakeRuntime::restore(SequenceId sequence, std::span<const std::byte
   }
   const auto begin = reader.take<std::uint64_t>();
   const auto end = reader.take<std::uint64_t>();
-  if (begin > end || body.size() != kFrameBytes - sizeof(std::uint64_t) + (end - begin) * kCellBytes) {
+  if (begin > end ||
+      body.size() != kFrameBytes - sizeof(std::uint64_t) + (end - begin) * kCellBytes) {
     return damaged;
   }
   Row& target = row(sequence);

@@ -15,7 +15,9 @@ inline std::string home() {
   return std::string(user != nullptr ? user : ".") + "/.cache/incipit";
 }
 
-inline std::string qwen_path() { return home() + "/models/qwen2.5-coder-0.5b-instruct-q4_k_m.gguf"; }
+inline std::string qwen_path() {
+  return home() + "/models/qwen2.5-coder-0.5b-instruct-q4_k_m.gguf";
+}
 inline std::string smollm_path() { return home() + "/models/smollm2-135m-instruct-q4_1.gguf"; }
 
 }  // namespace incipit::test

@@ -47,11 +47,10 @@ struct PromptModel {
   // The model's vocabulary with another template.
   [[nodiscard]] PromptModel with_template(const std::string& jinja) const {
     const auto surface = [&](auto token) { return token ? tokenizer->piece(*token) : ""; };
-    return {tokenizer,
-            must(model::ChatTemplate::open({.jinja = jinja,
-                                            .bos = surface(tokenizer->bos()),
-                                            .eos = surface(tokenizer->eos()),
-                                            .name = "test template"}))};
+    return {tokenizer, must(model::ChatTemplate::open({.jinja = jinja,
+                                                       .bos = surface(tokenizer->bos()),
+                                                       .eos = surface(tokenizer->eos()),
+                                                       .name = "test template"}))};
   }
 
   [[nodiscard]] Result<prompt::TaskPrompt> build(const Task& task, std::size_t tokens_max) const {

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "incipit/command.h"
+
+#include <CLI/CLI.hpp>
+
+#include "incipit/exit_code.h"
+
+namespace incipit::app {
+
+std::optional<int> parse_flags(CLI::App& flags, std::span<const std::string> arguments,
+                               const Surroundings& around) {
+  // The library takes arguments from the back.
+  std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
+  try {
+    flags.parse(std::move(reversed));
+  } catch (const CLI::CallForHelp&) {
+    std::fputs(flags.help().c_str(), around.out);
+    return kExitDone;
+  } catch (const CLI::ParseError& error) {
+    std::fprintf(around.err, "incipit: %s\nTry: %s --help\n", error.what(),
+                 flags.get_name().c_str());
+    return kExitUsage;
+  }
+  return std::nullopt;
+}
+
+int fail(const Error& error, const Surroundings& around) {
+  std::fprintf(around.err, "incipit: %s\n", error.message.c_str());
+  return exit_code_of(error.code);
+}
+
+}  // namespace incipit::app
