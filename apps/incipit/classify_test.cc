@@ -42,7 +42,8 @@ class ClassifyCommand : public ::testing::Test {
   std::string output() const { return dir_.path("out.jsonl"); }
 
   test::TempDir dir_;
-  std::string task_ = R"({"labels": {"billing": "", "technical": "", "account": ""}})";
+  std::string task_ = R"({"instructions": "Answer with one of {labels}.",
+                           "labels": {"billing": "", "technical": "", "account": ""}})";
   test::FakeSettings settings_;
   EngineOptions options_;
   std::atomic<bool> interrupted_ = false;

@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <string_view>
 
 #include "incipit/task_file.h"
 
@@ -16,16 +17,18 @@ std::string flag_name(const TaskFlags::Option& option, bool is_on_by_default) {
   return (is_on_by_default ? "--no-" : "--") + name;
 }
 
-bool is_on_by_default(const std::string& name) {
-  return name == "end_token" && TaskOptions{}.end_token;
+// What stands for the value in the help: "0..1", "TEXT", or the names to choose from.
+std::string value_name(const TaskOptionInfo& info) {
+  constexpr std::string_view kNumber = "a number from ";
+  if (info.values == "a text") return "TEXT";
+  if (!info.values.starts_with(kNumber)) return info.values;
+  std::string range = info.values.substr(kNumber.size());
+  const std::size_t to = range.find(" to ");
+  return to == std::string::npos ? range : range.replace(to, 4, "..");
 }
 
-// "Count the end." is "Do not count the end."
-std::string negated(std::string help) {
-  if (!help.empty() && help[0] >= 'A' && help[0] <= 'Z') {
-    help[0] = static_cast<char>(help[0] - 'A' + 'a');
-  }
-  return "Do not " + help;
+bool is_on_by_default(const std::string& name) {
+  return name == "end_token" && TaskOptions{}.end_token;
 }
 
 }  // namespace
@@ -42,11 +45,12 @@ void add_task_flags(CLI::App& app, TaskFlags& flags) {
         flags.options.emplace_back(TaskFlags::Option{.name = info.name, .value = {}});
     const bool is_on = is_on_by_default(info.name);
     const std::string name = flag_name(option, is_on);
-    const char* group = "Options of the task (a flag overrides what the file says)";
+    const char* group = "Options of the task (they override the file)";
     if (info.is_switch) {
-      app.add_flag(name, option.is_set, is_on ? negated(info.help) : info.help)->group(group);
+      app.add_flag(name, option.is_set, is_on ? "Switch off: " + info.help : info.help)
+          ->group(group);
     } else {
-      app.add_option(name, option.value, info.help)->type_name(info.values)->group(group);
+      app.add_option(name, option.value, info.help)->type_name(value_name(info))->group(group);
     }
   }
 }

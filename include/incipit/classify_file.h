@@ -187,8 +187,9 @@ struct OrderTest {
   ClassifierOptions classifier{};
 };
 
-// Labels the first texts of the job's input under several orders of the label list. The input
-// must be a file, which can be read twice. Errors: as for classify_file().
+// Labels the first texts of the job's input under several orders of the label list that stands
+// for {labels} in the instructions. The input must be a file, which can be read twice.
+// Errors: as for classify_file(); kInvalidArgument for instructions without {labels}.
 Result<OrderReport> test_order(Engine& engine, const Task& task, const FileJob& job,
                                const OrderTest& test);
 

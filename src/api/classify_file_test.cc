@@ -1,4 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// A file job from end to end, with a fake classifier.
+// Tests src/api/bias.cc
+// Tests src/api/file_run.cc
+// Tests src/api/file_tally.cc
+// Tests src/api/job_facts.cc
+// Tests src/api/output_file.cc
+// Tests src/api/row_source.cc
+// Tests src/api/row_window.cc
 #include "incipit/classify_file.h"
 
 #include <gtest/gtest.h>

@@ -96,6 +96,11 @@ policy::OrderFlips count_flips(const std::vector<Choices>& by_order, std::size_t
 
 Result<OrderReport> test_order(Engine& engine, const Task& task, const FileJob& job,
                                const OrderTest& test) {
+  if (!task.instructions.contains("{labels}")) {
+    return failure(ErrorCode::kInvalidArgument,
+                   "--order-test: the prompt has no label list to rotate; put {labels} into the "
+                   "task's instructions in the place of the list");
+  }
   INCIPIT_TRY(const auto texts, first_texts(job, test.texts_max));
   const std::size_t orders = std::min(test.orders, task.labels.size());
   std::vector<Choices> plain;

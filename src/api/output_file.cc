@@ -34,7 +34,8 @@ std::string OutputFile::directory_of(const std::string& path) {
 Result<OutputFile> OutputFile::open(const std::string& path) {
   if (path == "-") return OutputFile(File::borrow(STDOUT_FILENO, "standard output"), path, true);
   const bool stream = is_stream(path);
-  INCIPIT_TRY(File file, File::create(stream ? path : part_path(path)));
+  // Not truncated: /dev/stdout may lead to a file that the user appends to.
+  INCIPIT_TRY(File file, stream ? File::open_append(path) : File::create(part_path(path)));
   return OutputFile(std::move(file), path, stream);
 }
 

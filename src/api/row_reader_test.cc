@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Both formats, with Python's csv module as the oracle of CSV.
+// Tests src/api/byte_reader.cc
+// Tests src/api/csv_reader.cc
+// Tests src/api/jsonl_reader.cc
 #include "api/row_reader.h"
 
 #include <gtest/gtest.h>

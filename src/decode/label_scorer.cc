@@ -65,9 +65,15 @@ class TreeVisitor final : public PassVisitor {
       for (const LabelTree::Edge& edge : edges[row]) {
         const double here = sum + (values[static_cast<std::size_t>(edge.token)] - total);
         switch (edge.kind) {
-          case LabelTree::EdgeKind::kSurface: progress.scores.surfaces[edge.target] = here; break;
-          case LabelTree::EdgeKind::kSegment: progress.sums[edge.target] = here; break;
-          case LabelTree::EdgeKind::kNextRow: sum_of_next = here; break;
+          case LabelTree::EdgeKind::kSurface:
+            progress.scores.surfaces[edge.target] = here;
+            break;
+          case LabelTree::EdgeKind::kSegment:
+            progress.sums[edge.target] = here;
+            break;
+          case LabelTree::EdgeKind::kNextRow:
+            sum_of_next = here;
+            break;
         }
       }
       sum = sum_of_next;
@@ -77,17 +83,17 @@ class TreeVisitor final : public PassVisitor {
   std::vector<PassItem> next(const PassItem& item, const model::Sequence& sequence) override {
     Progress& progress = progress_[item.prompt];
     if (!progress.scores.error.empty() || progress.wants_room) return {};
-    std::erase_if(progress.released, [&](const Progress::Pending& path) {
-      return path.item.segment == item.segment;
-    });
+    std::erase_if(progress.released,
+                  [&](const Progress::Pending& path) { return path.item.segment == item.segment; });
     const std::size_t before = sequence.length() - tree_.segments()[item.segment].tokens.size();
     const auto& edges = tree_.segments()[item.segment].edges;
     for (std::size_t row = 0; row < edges.size(); ++row) {
       for (const LabelTree::Edge& edge : edges[row]) {
         if (edge.kind != LabelTree::EdgeKind::kSegment) continue;
         const std::size_t shared = item.segment == 0 ? before : before + row + 1;
-        progress.pending.push_back({.item = segment_item(item.prompt, edge.target, sequence.id(), shared),
-                                    .sum = progress.sums[edge.target]});
+        progress.pending.push_back(
+            {.item = segment_item(item.prompt, edge.target, sequence.id(), shared),
+             .sum = progress.sums[edge.target]});
       }
     }
     return release(progress);
@@ -128,8 +134,12 @@ class TreeVisitor final : public PassVisitor {
     const bool forks = std::ranges::any_of(what.edges.back(), [](const LabelTree::Edge& edge) {
       return edge.kind == LabelTree::EdgeKind::kSegment;
     });
-    return {.prompt = prompt, .segment = segment, .parent = parent, .shared = shared,
-            .tokens = what.tokens, .logits_rows = rows_[segment],
+    return {.prompt = prompt,
+            .segment = segment,
+            .parent = parent,
+            .shared = shared,
+            .tokens = what.tokens,
+            .logits_rows = rows_[segment],
             .has_more = forks || prune_band_.has_value()};
   }
 
@@ -146,8 +156,8 @@ class TreeVisitor final : public PassVisitor {
   std::vector<PassItem> release(Progress& progress) const {
     if (prune_band_) prune(progress);
     std::vector<Progress::Pending> chosen = std::exchange(progress.pending, {});
-    const bool has_finished = std::ranges::any_of(progress.scores.surfaces,
-                                                  [](double sum) { return sum != kUnknown; });
+    const bool has_finished =
+        std::ranges::any_of(progress.scores.surfaces, [](double sum) { return sum != kUnknown; });
     if (prune_band_ && !has_finished && chosen.size() > 1) {
       const auto best = std::ranges::max_element(chosen, {}, &Progress::Pending::sum);
       std::iter_swap(chosen.begin(), best);
@@ -199,8 +209,9 @@ Result<void> check_prompts(std::span<const ScorePrompt> prompts) {
   for (std::size_t i = 0; i < prompts.size(); ++i) {
     if (!prompts[i].suffix.empty()) continue;
     return failure(ErrorCode::kInvalidArgument,
-                   "prompt " + std::to_string(i) + ": no tokens of its own; its last token must be "
-                   "evaluated with it, so share one token less");
+                   "prompt " + std::to_string(i) +
+                       ": no tokens of its own; its last token must be "
+                       "evaluated with it, so share one token less");
   }
   return {};
 }
@@ -213,8 +224,9 @@ LabelScorer::LabelScorer(model::Runtime& runtime, const LabelTree& tree, ScoreOp
 Result<std::vector<LabelScores>> LabelScorer::score(std::span<const ScorePrompt> prompts) {
   INCIPIT_TRY_VOID(check_prompts(prompts));
   if (options_.prune_band && tree_.normalise() != Normalise::kNone) {
-    return failure(ErrorCode::kInvalidArgument,
-                   "pruning compares plain log probabilities; use normalise \"none\" or no pruning");
+    return failure(
+        ErrorCode::kInvalidArgument,
+        "pruning compares plain log probabilities; use normalise \"none\" or no pruning");
   }
   TreeVisitor visitor(tree_, options_.prune_band, prompts.size());
   std::vector<std::uint32_t> last_rows(prompts.size());
@@ -227,8 +239,12 @@ Result<std::vector<LabelScores>> LabelScorer::score(std::span<const ScorePrompt>
       continue;
     }
     last_rows[i] = static_cast<std::uint32_t>(prompt.suffix.size() - 1);
-    roots.push_back({.prompt = i, .segment = 0, .parent = prompt.base, .shared = prompt.shared,
-                     .tokens = prompt.suffix, .logits_rows = {&last_rows[i], 1},
+    roots.push_back({.prompt = i,
+                     .segment = 0,
+                     .parent = prompt.base,
+                     .shared = prompt.shared,
+                     .tokens = prompt.suffix,
+                     .logits_rows = {&last_rows[i], 1},
                      .has_more = tree_.segments().size() > 1});
   }
   INCIPIT_TRY_VOID(runner_.run(roots, visitor));

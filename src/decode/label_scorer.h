@@ -37,12 +37,12 @@ struct ScorePrompt {
 
 // What the model thinks of the labels after one prompt; natural logs.
 struct LabelScores {
-  std::string error;                   // "too_long", "nonfinite" or empty; then the rest is set.
-  std::vector<double> raw;             // By label: log probability, its surfaces summed.
-  std::vector<double> surfaces;        // By LabelTree::surfaces(); -infinity where pruned.
-  std::vector<double> first_tokens;    // By LabelTree::surfaces(): of their first token alone.
-  std::vector<char> is_bound;          // By label: `raw` is an upper bound, the label was pruned.
-  double mass = 0;                     // Sum of exp(raw): did the model want to answer at all?
+  std::string error;                 // "too_long", "nonfinite" or empty; then the rest is set.
+  std::vector<double> raw;           // By label: log probability, its surfaces summed.
+  std::vector<double> surfaces;      // By LabelTree::surfaces(); -infinity where pruned.
+  std::vector<double> first_tokens;  // By LabelTree::surfaces(): of their first token alone.
+  std::vector<char> is_bound;        // By label: `raw` is an upper bound, the label was pruned.
+  double mass = 0;                   // Sum of exp(raw): did the model want to answer at all?
 };
 
 struct ScoreOptions {

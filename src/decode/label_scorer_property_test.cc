@@ -78,8 +78,8 @@ std::vector<TokenVector> random_prompts(Dice& dice, std::size_t count_max) {
 }
 
 LabelTree sequence_tree(const LabelSet& labels) {
-  auto tree = LabelTree::build(labels.names, labels.surfaces,
-                               {.scoring = Scoring::kSequence, .end = kEnd});
+  auto tree =
+      LabelTree::build(labels.names, labels.surfaces, {.scoring = Scoring::kSequence, .end = kEnd});
   RC_ASSERT(tree.has_value());
   return std::move(*tree);
 }
@@ -209,7 +209,8 @@ void check_pruning(const LabelScores& full, const LabelScores& pruned, double ba
 RC_GTEST_PROP(LabelScorerProperty, PruningIsExact, ()) {
   Dice dice;
   for (int round = 0; round < 10; ++round) {
-    FakeRuntime runtime({.spread = dice(0, 2) == 0 ? 1.0F : 8.0F, .seed = dice(std::uint64_t{0}, std::uint64_t{1000})});
+    FakeRuntime runtime({.spread = dice(0, 2) == 0 ? 1.0F : 8.0F,
+                         .seed = dice(std::uint64_t{0}, std::uint64_t{1000})});
     const LabelTree tree = sequence_tree(random_labels(dice));
     const auto prompts = random_prompts(dice, 5);
     const double band = std::array{0.0, 0.05, 2.0, 6.0}[dice(std::size_t{0}, std::size_t{4})];

@@ -53,7 +53,7 @@ TEST(LabelScorer, ReadsTheRowOfTheLastPromptToken) {
 TEST(LabelScorer, ComparesWholeLabelsAndNotTheirFirstTokens) {
   FakeRuntime runtime;
   const TokenVector prompt{1};
-  runtime.script(prompt, {{20, 0.6}, {30, 0.35}});            // "card" against "refund"
+  runtime.script(prompt, {{20, 0.6}, {30, 0.35}});                    // "card" against "refund"
   runtime.script(TokenVector{1, 20}, {{21, 0.5}, {22, 0.5 - 1e-9}});  // "lost", "late"
   for (const Token tail : {21, 22}) runtime.script(TokenVector{1, 20, tail}, {{kEnd, 0.99}});
   runtime.script(TokenVector{1, 30}, {{kEnd, 0.99}});
@@ -191,7 +191,8 @@ TEST(LabelScorer, ATreeThatDoesNotFitAtOnceIsWalkedBranchByBranch) {
   };
   FakeRuntime tight({.cells = 14});
   FakeRuntime roomy;
-  const LabelTree tree = tree_of({path(20, 21, 7), path(20, 22, 1), path(30, 31, 1), path(30, 32, 7)});
+  const LabelTree tree =
+      tree_of({path(20, 21, 7), path(20, 22, 1), path(30, 31, 1), path(30, 32, 7)});
   const auto got = score(tight, tree, {{1, 2}});
   EXPECT_EQ(got[0].error, "");
   EXPECT_EQ(got[0].raw, score(roomy, tree, {{1, 2}})[0].raw);
@@ -210,8 +211,11 @@ TEST(LabelScorer, PruningWaitsForSurfacesThatAreUnderWay) {
   runtime.script(TokenVector{1, 22}, {{21, 0.9}, {23, 0.05}});
   runtime.script(TokenVector{1, 22, 21}, {{kEnd, 0.9}});
   const std::vector<std::string> names{"0", "1", "2", "3"};
-  const std::vector<Surface> surfaces{{0, "a", {20, 23, 21}}, {1, "b", {20, 23, 22}}, {1, "c", {22, 21}},
-                                      {2, "d", {22, 23}},     {3, "e", {23, 23, 23}}};
+  const std::vector<Surface> surfaces{{0, "a", {20, 23, 21}},
+                                      {1, "b", {20, 23, 22}},
+                                      {1, "c", {22, 21}},
+                                      {2, "d", {22, 23}},
+                                      {3, "e", {23, 23, 23}}};
   const auto tree = LabelTree::build(names, surfaces, {.scoring = Scoring::kSequence, .end = kEnd});
   const auto full = score(runtime, *tree, {{1}});
   const auto pruned = score(runtime, *tree, {{1}}, {.prune_band = 0.05});

@@ -33,11 +33,13 @@ Result<void> check_surfaces(std::span<const std::string> label_names,
   for (const Surface& surface : surfaces) {
     INCIPIT_CHECK(surface.label < label_names.size(), "a surface of a label that does not exist");
     has_surface[surface.label] = true;
-    const std::string place = "labels." + label_names[surface.label] + ": surface " + quoted(surface.text);
+    const std::string place =
+        "labels." + label_names[surface.label] + ": surface " + quoted(surface.text);
     if (surface.tokens.empty()) {
       return failure(ErrorCode::kInvalidArgument, place + " has no tokens; give it a text");
     }
-    if (options.end_token && std::ranges::find(surface.tokens, options.end) != surface.tokens.end()) {
+    if (options.end_token &&
+        std::ranges::find(surface.tokens, options.end) != surface.tokens.end()) {
       return failure(ErrorCode::kInvalidArgument,
                      place + " contains the end-of-turn token; remove it from the text");
     }
@@ -100,9 +102,8 @@ void LabelTree::add_path(Nodes& nodes, TokenSpan path, std::size_t surface) {
     at = nodes.size() - 1;
   }
   nodes[at].surface = surface;
-  const auto first = std::ranges::find_if(nodes[0].children, [&](std::size_t child) {
-    return nodes[child].token == path.front();
-  });
+  const auto first = std::ranges::find_if(
+      nodes[0].children, [&](std::size_t child) { return nodes[child].token == path.front(); });
   first_edges_.push_back(static_cast<std::size_t>(first - nodes[0].children.begin()));
 }
 
@@ -148,7 +149,8 @@ void LabelTree::fill_first(std::span<const Surface> surfaces) {
   std::set<Token> seen;
   for (const Surface& surface : surfaces) {
     if (!seen.insert(surface.tokens.front()).second) continue;  // A synonym with the same start.
-    facts_.push_back({.label = surface.label, .tokens = 1,
+    facts_.push_back({.label = surface.label,
+                      .tokens = 1,
                       .characters = policy::count_characters(surface.text)});
     add_path(nodes, TokenSpan(surface.tokens).first(1), facts_.size() - 1);
   }
@@ -162,7 +164,8 @@ Result<void> LabelTree::fill_sequence(std::span<const std::string> label_names,
   for (const Surface& surface : surfaces) {
     TokenVector path = surface.tokens;
     if (options.end_token) path.push_back(options.end);
-    facts_.push_back({.label = surface.label, .tokens = path.size(),
+    facts_.push_back({.label = surface.label,
+                      .tokens = path.size(),
                       .characters = policy::count_characters(surface.text)});
     add_path(nodes, path, facts_.size() - 1);
   }

@@ -41,8 +41,8 @@ struct Surface {
 struct LabelTreeOptions {
   Scoring scoring = Scoring::kAuto;
   Normalise normalise = Normalise::kNone;
-  bool end_token = true;       // Sequence mode: close every surface with `end`.
-  Token end = 0;               // The end-of-turn token.
+  bool end_token = true;  // Sequence mode: close every surface with `end`.
+  Token end = 0;          // The end-of-turn token.
 };
 
 class LabelTree {
@@ -63,7 +63,8 @@ class LabelTree {
   // tokens in first mode, for a prefix without the end token, for "mean" and "char" in first
   // mode. The message names the labels.
   static Result<LabelTree> build(std::span<const std::string> label_names,
-                                 std::span<const Surface> surfaces, const LabelTreeOptions& options);
+                                 std::span<const Surface> surfaces,
+                                 const LabelTreeOptions& options);
 
   [[nodiscard]] Scoring scoring() const { return scoring_; }  // kFirst or kSequence.
   [[nodiscard]] Normalise normalise() const { return normalise_; }
@@ -80,8 +81,8 @@ class LabelTree {
  private:
   struct Node {
     Token token = 0;
-    std::vector<std::size_t> children;    // In order of declaration.
-    std::optional<std::size_t> surface;   // Of a leaf.
+    std::vector<std::size_t> children;   // In order of declaration.
+    std::optional<std::size_t> surface;  // Of a leaf.
   };
   using Nodes = std::vector<Node>;
 

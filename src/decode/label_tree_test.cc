@@ -10,7 +10,8 @@ constexpr Token kEnd = 9;
 using Kind = LabelTree::EdgeKind;
 
 const std::vector<std::string> kNames{"accounting", "accounts", "access"};
-const std::vector<Surface> kAcc{{0, "accounting", {1, 2}}, {1, "accounts", {1, 3}}, {2, "access", {4}}};
+const std::vector<Surface> kAcc{
+    {0, "accounting", {1, 2}}, {1, "accounts", {1, 3}}, {2, "access", {4}}};
 
 Result<LabelTree> build(const std::vector<std::string>& names, const std::vector<Surface>& surfaces,
                         LabelTreeOptions options) {
@@ -60,7 +61,8 @@ TEST(LabelTree, FirstModeCountsSynonymsWithOneStartOnce) {
 // Public report (C49): a token that labels share has one row of logits.
 TEST(LabelTree, SharesNodesAndRunsOnWhereThereIsNoChoice) {
   // 1 2 3 | 1 2 4 5 6 | 7
-  const std::vector<Surface> surfaces{{0, "x", {1, 2, 3}}, {1, "y", {1, 2, 4, 5, 6}}, {2, "z", {7}}};
+  const std::vector<Surface> surfaces{
+      {0, "x", {1, 2, 3}}, {1, "y", {1, 2, 4, 5, 6}}, {2, "z", {7}}};
   const auto tree = build({"x", "y", "z"}, surfaces, {.scoring = Scoring::kSequence});
   ASSERT_TRUE(tree);
   const auto segments = tree->segments();

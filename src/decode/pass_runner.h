@@ -26,10 +26,10 @@ struct PassItem {
   std::size_t prompt = 0;
   std::size_t segment = 0;  // What the visitor makes of it.
   model::SequenceId parent{};
-  std::size_t shared = 0;   // 0: a fresh sequence, `parent` is not looked at.
-  TokenSpan tokens;         // Kept alive by the visitor until run() is over.
+  std::size_t shared = 0;  // 0: a fresh sequence, `parent` is not looked at.
+  TokenSpan tokens;        // Kept alive by the visitor until run() is over.
   std::span<const std::uint32_t> logits_rows;
-  bool has_more = false;    // Something may stand below: leave cells for it.
+  bool has_more = false;  // Something may stand below: leave cells for it.
 };
 
 // What gives meaning to the items.

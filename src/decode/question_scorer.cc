@@ -18,7 +18,8 @@ class QuestionVisitor final : public PassVisitor {
   QuestionVisitor(std::span<const TokenVector> tails, const AnswerTokens& answers,
                   std::size_t prompts)
       : tails_(tails), answers_(answers), scores_(prompts), wants_room_(prompts) {
-    for (const TokenVector& tail : tails) last_rows_.push_back(static_cast<std::uint32_t>(tail.size() - 1));
+    for (const TokenVector& tail : tails)
+      last_rows_.push_back(static_cast<std::uint32_t>(tail.size() - 1));
     for (std::size_t i = 0; i < prompts; ++i) reset(i);
   }
 
@@ -45,9 +46,13 @@ class QuestionVisitor final : public PassVisitor {
     std::vector<PassItem> questions;
     if (item.segment != kText) return questions;
     for (std::size_t i = 0; i < tails_.size(); ++i) {
-      questions.push_back({.prompt = item.prompt, .segment = i, .parent = sequence.id(),
-                           .shared = sequence.length(), .tokens = tails_[i],
-                           .logits_rows = {&last_rows_[i], 1}, .has_more = false});
+      questions.push_back({.prompt = item.prompt,
+                           .segment = i,
+                           .parent = sequence.id(),
+                           .shared = sequence.length(),
+                           .tokens = tails_[i],
+                           .logits_rows = {&last_rows_[i], 1},
+                           .has_more = false});
     }
     return questions;
   }
@@ -126,8 +131,13 @@ Result<std::vector<QuestionScores>> QuestionScorer::score(std::span<const ScoreP
       visitor.fail(i, "too_long");
       continue;
     }
-    roots.push_back({.prompt = i, .segment = kText, .parent = prompt.base, .shared = prompt.shared,
-                     .tokens = prompt.suffix, .logits_rows = {}, .has_more = true});
+    roots.push_back({.prompt = i,
+                     .segment = kText,
+                     .parent = prompt.base,
+                     .shared = prompt.shared,
+                     .tokens = prompt.suffix,
+                     .logits_rows = {},
+                     .has_more = true});
   }
   INCIPIT_TRY_VOID(runner_.run(roots, visitor));
   for (const PassItem& root : roots) {

@@ -31,10 +31,10 @@ struct AnswerTokens {
 
 // Of one text, by question; natural logs of the probabilities over the whole vocabulary.
 struct QuestionScores {
-  std::string error;        // "too_long", "nonfinite" or empty; then the rest is set.
+  std::string error;  // "too_long", "nonfinite" or empty; then the rest is set.
   std::vector<double> yes;
   std::vector<double> no;
-  double mass = 0;          // The least of p(yes) + p(no): did the model answer every question?
+  double mass = 0;  // The least of p(yes) + p(no): did the model answer every question?
 
   // log p(yes) - log p(no) by question: the scores that policy::LabelDecision takes.
   [[nodiscard]] std::vector<double> log_odds() const;
@@ -54,7 +54,9 @@ class QuestionScorer {
  private:
   QuestionScorer(model::Runtime& runtime, std::vector<TokenVector> tails, AnswerTokens answers,
                  PassLimits limits)
-      : runtime_(&runtime), tails_(std::move(tails)), answers_(std::move(answers)),
+      : runtime_(&runtime),
+        tails_(std::move(tails)),
+        answers_(std::move(answers)),
         runner_(runtime, limits) {}
 
   model::Runtime* runtime_;  // Borrowed; never null.

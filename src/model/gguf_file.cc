@@ -58,7 +58,28 @@ std::size_t fixed_bytes(std::uint32_t type) {
   }
 }
 
+// The tensor's byte count, or an empty optional where type or dimensions do not make sense.
+std::optional<std::uint64_t> tensor_bytes(std::uint32_t type, std::uint64_t columns,
+                                          std::uint64_t rows) {
+  if (type >= GGML_TYPE_COUNT) return std::nullopt;
+  const auto kind = static_cast<ggml_type>(type);
+  const auto block = static_cast<std::uint64_t>(ggml_blck_size(kind));
+  const std::uint64_t bytes = ggml_type_size(kind);
+  if (block == 0 || bytes == 0 || columns % block != 0) return std::nullopt;
+  const std::uint64_t row_blocks = columns / block;
+  constexpr std::uint64_t kMax = std::numeric_limits<std::uint64_t>::max();
+  if (row_blocks > kMax / bytes || rows > kMax / (row_blocks * bytes)) return std::nullopt;
+  return rows * row_blocks * bytes;
+}
+
 }  // namespace
+
+// A tensor and where the file says its data lies.
+struct GgufFile::Placed {
+  GgufTensor tensor;
+  std::uint64_t offset = 0;
+  std::uint64_t bytes = 0;
+};
 
 // Reads forward through the mapping; the first length that does not fit sets `error` and every
 // later read gives zeros.
@@ -142,6 +163,36 @@ class GgufFile::Reader {
     }
   }
 
+  // A tensor's header, its data not looked at yet.
+  Placed tensor(std::uint64_t alignment) {
+    const std::size_t place = offset_;
+    Placed placed;
+    GgufTensor& tensor = placed.tensor;
+    tensor.name = string(kNameBytesMax);
+    const auto dimensions = fixed<std::uint32_t>();
+    if (dimensions == 0 || dimensions > GGML_MAX_DIMS)
+      fail("a tensor of " + std::to_string(dimensions) + " dimensions", place);
+    for (std::uint32_t d = 0; d < dimensions && !failed(); ++d) {
+      const auto extent = fixed<std::uint64_t>();
+      if (extent == 0 || extent > bytes_.size() * 8)
+        fail("tensor \"" + tensor.name + "\" has a dimension of " + std::to_string(extent), place);
+      // Each factor is at most 2^3 x the file, so products are checked before they can wrap.
+      else if (d == 0)
+        tensor.columns = extent;
+      else if (tensor.rows > bytes_.size() * 8 / extent)
+        fail("tensor \"" + tensor.name + "\" is larger than the file", place);
+      else
+        tensor.rows *= extent;
+    }
+    tensor.type = fixed<std::uint32_t>();
+    placed.offset = fixed<std::uint64_t>();
+    const auto size = tensor_bytes(tensor.type, tensor.columns, tensor.rows);
+    if (!size || placed.offset % alignment != 0)
+      fail("tensor \"" + tensor.name + "\" has an unknown type, shape or place", place);
+    placed.bytes = size.value_or(0);
+    return placed;
+  }
+
  private:
   GgufArray array() {
     GgufArray result;
@@ -173,8 +224,8 @@ class GgufFile::Reader {
 Result<std::unique_ptr<GgufFile>> GgufFile::open(const std::string& path) {
   const auto file = File::open_read(path);
   if (!file) {
-    return failure(ErrorCode::kUnavailable,
-                   "there is no model to read: " + file.error().message + "; give a GGUF file (--model)");
+    return failure(ErrorCode::kUnavailable, "there is no model to read: " + file.error().message +
+                                                "; give a GGUF file (--model)");
   }
   INCIPIT_TRY(const std::uint64_t size, file->size());
   std::unique_ptr<GgufFile> gguf(new GgufFile());
@@ -196,24 +247,6 @@ GgufFile::~GgufFile() {
   if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
 }
 
-namespace {
-
-// The tensor's byte count, or an empty optional where type or dimensions do not make sense.
-std::optional<std::uint64_t> tensor_bytes(std::uint32_t type, std::uint64_t columns,
-                                          std::uint64_t rows) {
-  if (type >= GGML_TYPE_COUNT) return std::nullopt;
-  const auto kind = static_cast<ggml_type>(type);
-  const auto block = static_cast<std::uint64_t>(ggml_blck_size(kind));
-  const std::uint64_t bytes = ggml_type_size(kind);
-  if (block == 0 || bytes == 0 || columns % block != 0) return std::nullopt;
-  const std::uint64_t row_blocks = columns / block;
-  constexpr std::uint64_t kMax = std::numeric_limits<std::uint64_t>::max();
-  if (row_blocks > kMax / bytes || rows > kMax / (row_blocks * bytes)) return std::nullopt;
-  return rows * row_blocks * bytes;
-}
-
-}  // namespace
-
 Result<void> GgufFile::parse() {
   Reader reader(path_, bytes_);
   if (reader.fixed<std::uint32_t>() != 0x46554747U) {  // "GGUF"
@@ -221,6 +254,10 @@ Result<void> GgufFile::parse() {
                    path_ + ": not a GGUF file (it does not begin with \"GGUF\")");
   }
   const auto version = reader.fixed<std::uint32_t>();
+  if (version == 0x02000000U || version == 0x03000000U) {
+    return failure(ErrorCode::kCorruption,
+                   path_ + ": a big-endian GGUF file; convert it to little endian");
+  }
   if (version != 2 && version != 3) {
     return failure(ErrorCode::kCorruption, path_ + ": GGUF version " +
                                                     std::to_string(version) +
@@ -243,57 +280,37 @@ Result<void> GgufFile::parse() {
       reader.fail("the key \"" + key + "\" occurs twice", place);
     }
   }
-  const std::uint64_t alignment = unsigned_value("general.alignment").value_or(32);
+  const std::uint64_t alignment = this->alignment();
   if (!std::has_single_bit(alignment) || alignment > kAlignmentMax) {
     reader.fail("an alignment of " + std::to_string(alignment), reader.offset());
   }
-
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> places;  // Offset and bytes of each tensor.
-  std::vector<GgufTensor> found;
+  std::vector<Placed> found;
   for (std::uint64_t i = 0; i < tensor_count && !reader.failed(); ++i) {
-    const std::size_t place = reader.offset();
-    GgufTensor tensor;
-    tensor.name = reader.string(kNameBytesMax);
-    const auto dimensions = reader.fixed<std::uint32_t>();
-    if (dimensions == 0 || dimensions > GGML_MAX_DIMS)
-      reader.fail("a tensor of " + std::to_string(dimensions) + " dimensions", place);
-    for (std::uint32_t d = 0; d < dimensions && !reader.failed(); ++d) {
-      const auto extent = reader.fixed<std::uint64_t>();
-      if (extent == 0 || extent > bytes_.size() * 8)
-        reader.fail("tensor \"" + tensor.name + "\" has a dimension of " + std::to_string(extent),
-                    place);
-      // Each factor is at most 2^3 x the file, so products are checked before they can wrap.
-      if (d == 0)
-        tensor.columns = extent;
-      else if (tensor.rows > bytes_.size() * 8 / extent)
-        reader.fail("tensor \"" + tensor.name + "\" is larger than the file", place);
-      else
-        tensor.rows *= extent;
-    }
-    tensor.type = reader.fixed<std::uint32_t>();
-    const auto offset = reader.fixed<std::uint64_t>();
-    const auto size = tensor_bytes(tensor.type, tensor.columns, tensor.rows);
-    if (!size || offset % alignment != 0)
-      reader.fail("tensor \"" + tensor.name + "\" has an unknown type or shape", place);
-    places.emplace_back(offset, size.value_or(0));
-    found.push_back(std::move(tensor));
+    found.push_back(reader.tensor(alignment));
   }
   if (reader.failed()) return reader.failure_here();
+  return place_tensors(std::move(found), (reader.offset() + alignment - 1) / alignment * alignment);
+}
 
-  const std::uint64_t data_begin = (reader.offset() + alignment - 1) / alignment * alignment;
+std::uint64_t GgufFile::alignment() const {
+  if (value("general.alignment") == nullptr) return 32;
+  return unsigned_value("general.alignment").value_or(0);
+}
+
+Result<void> GgufFile::place_tensors(std::vector<Placed> found, std::uint64_t data_begin) {
   const std::uint64_t data_bytes = data_begin > bytes_.size() ? 0 : bytes_.size() - data_begin;
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    const auto [offset, size] = places[i];
+  for (auto& [tensor, offset, size] : found) {
+    const std::string name = tensor.name;
     if (offset > data_bytes || size > data_bytes - offset) {
       return failure(ErrorCode::kCorruption,
-                     path_ + ": the file is cut short: tensor \"" + found[i].name +
-                         "\" ends at byte " + std::to_string(data_begin + offset + size) + " of " +
-                         std::to_string(bytes_.size()) + "; get the file again");
+                     path_ + ": the file is cut short: tensor \"" + name + "\" has " +
+                         std::to_string(size) + " bytes at " + std::to_string(offset) + " of " +
+                         std::to_string(data_bytes) + "; get the file again");
     }
-    found[i].data = bytes_.subspan(data_begin + offset, size);
-    std::string name = found[i].name;
-    if (!tensors_.emplace(std::move(name), std::move(found[i])).second) {
-      return failure(ErrorCode::kCorruption, path_ + ": a tensor's name occurs twice");
+    tensor.data = bytes_.subspan(data_begin + offset, size);
+    if (!tensors_.emplace(name, std::move(tensor)).second) {
+      return failure(ErrorCode::kCorruption,
+                     path_ + ": the tensor \"" + name + "\" occurs twice; get the file again");
     }
   }
   return {};

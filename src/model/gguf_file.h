@@ -66,8 +66,11 @@ class GgufFile {
 
  private:
   class Reader;
+  struct Placed;
   GgufFile() = default;
   Result<void> parse();
+  [[nodiscard]] std::uint64_t alignment() const;
+  Result<void> place_tensors(std::vector<Placed> found, std::uint64_t data_begin);
 
   std::string path_;
   std::span<const std::byte> bytes_;  // The mapping, owned.

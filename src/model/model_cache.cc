@@ -5,11 +5,19 @@
 
 #include <cstdlib>
 #include <sstream>
+#include <string_view>
 
 #include "base/file.h"
 #include "base/hash.h"
 
 namespace incipit::model {
+namespace {
+
+bool is_sha256(std::string_view text) {
+  return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+}  // namespace
 
 std::string cache_home(const std::string& asked) {
   if (!asked.empty()) return asked;
@@ -33,7 +41,7 @@ Result<std::string> remembered_sha256(const std::string& path, const std::string
   if (const auto known = read_file(memory, 4096)) {
     const std::size_t line_end = known->find('\n');
     const bool same = line_end != std::string::npos && known->substr(0, line_end) == state.str();
-    if (same && known->size() == line_end + 1 + 64) return known->substr(line_end + 1);
+    if (same && is_sha256(known->substr(line_end + 1))) return known->substr(line_end + 1);
   }
   INCIPIT_TRY(std::string hash, sha256_of_file(path));
   INCIPIT_TRY_VOID(make_directories(folder));

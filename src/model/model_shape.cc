@@ -104,6 +104,9 @@ Result<void> read_rope(const GgufFile& gguf, Keys& keys, ModelShape& shape,
     for (std::size_t i = 0; i < shape.rope_frequencies.size(); ++i) {
       float factor = 1;
       std::memcpy(&factor, data.data() + i * sizeof(float), sizeof(float));
+      if (!std::isfinite(factor) || factor <= 0)
+        return unsupported(gguf, "the tensor \"rope_freqs.weight\" holds " +
+                                     std::to_string(factor) + ", which is no factor of an angle");
       shape.rope_frequencies[i] /= factor;
     }
   }
@@ -181,7 +184,7 @@ Result<ModelShape> read_model_shape(const GgufFile& gguf) {
   shape.vocabulary = embedding->rows;
   const auto* tokens = gguf.value("tokenizer.ggml.tokens");
   const auto* token_array = tokens == nullptr ? nullptr : std::get_if<GgufArray>(tokens);
-  if (token_array == nullptr || token_array->count == 0 || token_array->count > shape.vocabulary) {
+  if (token_array == nullptr || token_array->count < 2 || token_array->count > shape.vocabulary) {
     return unsupported(gguf, "the vocabulary does not fit the token embedding");
   }
   INCIPIT_TRY_VOID(check_tensor(gguf, "token_embd.weight", shape.vocabulary, shape.width, known));

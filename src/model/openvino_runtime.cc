@@ -243,15 +243,18 @@ void OpenVinoRuntime::fill_inputs(std::span<const Piece> pieces) {
     const std::size_t context = past + tokens.size();
     inputs_.past_lens.push_back(static_cast<std::int32_t>(past));
     inputs_.subsequence_begins.push_back(static_cast<std::int32_t>(inputs_.input_ids.size()));
-    const auto used = table.first(blocks_for(context));
+    const auto used = table.first(std::min(table.size(), blocks_for(context)));
     inputs_.block_indices.insert(inputs_.block_indices.end(), used.begin(), used.end());
+    // A filler token behind a sequence's last block: nobody reads what lies in there.
+    if (used.size() < blocks_for(context)) inputs_.block_indices.push_back(filler_block_);
     inputs_.block_indices_begins.push_back(static_cast<std::int32_t>(inputs_.block_indices.size()));
     inputs_.max_context_len = std::max(inputs_.max_context_len, static_cast<std::int32_t>(context));
   };
   for (const Piece& piece : pieces) {
     const std::int64_t first_row = inputs_.subsequence_begins.back();
     if (piece.tokens.size() == 1 && law_.fill_lone_token) {
-      // The filler's cell lies behind the sequence's end and is written over later.
+      // The filler's cell lies behind the sequence's end, in its own last block, where it is
+      // written over later, or in the filler block: a lone token needs no cell but its own.
       const Token pair[] = {piece.tokens[0], kFillerToken};
       add(pair, piece.past, piece.row->blocks);
     } else {
@@ -287,13 +290,9 @@ Result<Logits> OpenVinoRuntime::evaluate(std::span<const Step> steps) {
   const auto give_back = [&] {
     for (const Row& taken : reserved) release(taken);
   };
-  std::size_t rows_in_all = 0;
-  for (const Step& step : steps) rows_in_all += step.tokens.size();
   for (const Step& step : steps) {
     const Row& before = row(step.sequence);
-    // A lone token needs room for the filler behind it; cutting into passes may leave one alone.
-    const std::size_t filler = step.tokens.size() == 1 || rows_in_all > kPassRowsMax ? 1 : 0;
-    auto room = reserve(before, before.length + step.tokens.size() + filler);
+    auto room = reserve(before, before.length + step.tokens.size());
     if (!room) {
       give_back();
       return std::unexpected(std::move(room).error());
@@ -318,7 +317,6 @@ Result<Logits> OpenVinoRuntime::evaluate(std::span<const Step> steps) {
     release(target);
     target = std::move(reserved[i]);
     target.length += steps[i].tokens.size();
-    INCIPIT_TRY_VOID(truncate(steps[i].sequence, target.length));  // Room for fillers goes back.
   }
   return Logits{.values = values, .vocabulary = limits_.vocabulary};
 }

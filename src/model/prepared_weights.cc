@@ -4,16 +4,20 @@
 #include <fcntl.h>
 #include <ggml.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <xxhash.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/check.h"
@@ -38,13 +42,21 @@ std::size_t aligned(std::size_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-// A writable mapping of a file that is being made; unmaps and closes itself.
+// A writable mapping of a file that is being made beside its final place. Its name is its own:
+// process ids are not unique where containers share a cache directory.
 class Draft {
  public:
-  static Result<Draft> create(const std::string& path, std::size_t bytes) {
+  static Result<Draft> create(const std::string& target, std::size_t bytes) {
     Draft draft;
-    INCIPIT_TRY(const File created, File::create(path));
-    const int descriptor = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+    draft.path_ = target + ".tmpXXXXXX";
+    const int descriptor = ::mkostemp(draft.path_.data(), O_CLOEXEC);
+    if (descriptor < 0) {
+      draft.path_.clear();
+      return failure(ErrorCode::kInvalidArgument,
+                     "cannot write beside " + target + ": " +
+                         std::generic_category().message(errno) + "; point INCIPIT_HOME elsewhere");
+    }
+    ::fchmod(descriptor, 0644);
     // Space is taken now: a full disk is an error here and a SIGBUS in a mapping.
     const int refused = ::posix_fallocate(descriptor, 0, static_cast<off_t>(bytes));
     void* mapping = refused != 0
@@ -52,28 +64,37 @@ class Draft {
                         : ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
     ::close(descriptor);
     if (mapping == MAP_FAILED) {
-      ::unlink(path.c_str());
       return failure(ErrorCode::kResourceExhausted,
-                     "no room for " + std::to_string(bytes >> 20U) + " MiB at " + path +
+                     "no room for " + std::to_string(bytes >> 20U) + " MiB at " + target +
                          "; free some space or point INCIPIT_HOME elsewhere");
     }
     draft.bytes_ = {static_cast<std::byte*>(mapping), bytes};
     return draft;
   }
-  Draft(Draft&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
+  Draft(Draft&& other) noexcept
+      : path_(std::exchange(other.path_, {})), bytes_(std::exchange(other.bytes_, {})) {}
   Draft& operator=(Draft&&) = delete;
+  // One that was not kept disappears.
   ~Draft() {
     if (!bytes_.empty()) ::munmap(bytes_.data(), bytes_.size());
+    if (!path_.empty()) ::unlink(path_.c_str());
   }
   [[nodiscard]] std::span<std::byte> bytes() const { return bytes_; }
-  [[nodiscard]] bool sync() const { return ::msync(bytes_.data(), bytes_.size(), MS_SYNC) == 0; }
+  // Moves the finished file to its place.
+  [[nodiscard]] bool keep_as(const std::string& target) {
+    const bool kept = ::msync(bytes_.data(), bytes_.size(), MS_SYNC) == 0 &&
+                      std::rename(path_.c_str(), target.c_str()) == 0;
+    if (kept) path_.clear();
+    return kept;
+  }
 
  private:
   Draft() = default;
+  std::string path_;
   std::span<std::byte> bytes_;
 };
 
-// Rounds one row to int8; false where a weight is not finite.
+// Rounds one row to int8; false where a weight or its scale is not finite.
 bool quantise_row(std::span<const float> row, std::byte* values, std::byte* scales) {
   for (std::size_t group = 0; group < row.size() / kGroup; ++group) {
     const auto weights = row.subspan(group * kGroup, kGroup);
@@ -85,6 +106,7 @@ bool quantise_row(std::span<const float> row, std::byte* values, std::byte* scal
     ggml_fp16_t half = ggml_fp32_to_fp16(most / 127.0F);
     if (ggml_fp16_to_fp32(half) == 0.0F) half = ggml_fp32_to_fp16(1.0F);
     const float scale = ggml_fp16_to_fp32(half);
+    if (!std::isfinite(scale)) return false;
     std::memcpy(scales + group * sizeof(half), &half, sizeof(half));
     for (std::size_t i = 0; i < kGroup; ++i) {
       const float rounded = std::clamp(std::nearbyint(weights[i] / scale), -127.0F, 127.0F);
@@ -140,8 +162,7 @@ void PreparedWeights::lay_out(const GgufFile& gguf) {
 
 Result<void> PreparedWeights::make(const GgufFile& gguf, const ModelShape& shape,
                                    const std::string& path, std::size_t threads) const {
-  const std::string aside = path + ".tmp" + std::to_string(::getpid());
-  INCIPIT_TRY(const Draft draft, Draft::create(aside, sizeof(Header) + body_bytes_));
+  INCIPIT_TRY(Draft draft, Draft::create(path, sizeof(Header) + body_bytes_));
   const auto body = draft.bytes().subspan(sizeof(Header));
   std::memset(body.data(), 0, body.size());
   std::string not_finite;
@@ -177,17 +198,17 @@ Result<void> PreparedWeights::make(const GgufFile& gguf, const ModelShape& shape
     if (!all_finite) not_finite = name;
   }
   if (!not_finite.empty()) {
-    ::unlink(aside.c_str());
     return failure(ErrorCode::kCorruption, gguf.path() + ": the tensor \"" + not_finite +
-                                                    "\" holds values that are not finite");
+                                                    "\" holds values that are not finite or too large for int8 "
+                                                    "with f16 scales; get the file again");
   }
   Header header;
   header.body_bytes = body_bytes_;
   header.body_hash = XXH3_64bits(body.data(), body.size());
   std::memcpy(draft.bytes().data(), &header, sizeof(header));
-  if (!draft.sync() || std::rename(aside.c_str(), path.c_str()) != 0) {
-    ::unlink(aside.c_str());
-    return failure(ErrorCode::kResourceExhausted, "cannot write " + path);
+  if (!draft.keep_as(path)) {
+    return failure(ErrorCode::kResourceExhausted,
+                   "cannot write " + path + ": " + std::generic_category().message(errno));
   }
   return {};
 }

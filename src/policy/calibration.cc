@@ -29,16 +29,18 @@ std::vector<T> half(std::span<const T> rows, std::size_t first) {
 
 Result<void> check_rows(std::size_t rows) {
   if (rows >= kRowsMin) return {};
-  return failure(ErrorCode::kInvalidArgument,
-                 "calibration: " + std::to_string(rows) + " labelled rows are too few, give at least " +
-                     std::to_string(kRowsMin));
+  return failure(ErrorCode::kInvalidArgument, "calibration: " + std::to_string(rows) +
+                                                  " labelled rows are too few, give at least " +
+                                                  std::to_string(kRowsMin));
 }
 
 // The negative log likelihood is convex in 1/temperature, so it has one minimum and a golden
 // section search finds it.
 double best_temperature(std::span<const LabelledScores> rows) {
   constexpr double kGolden = 0.6180339887498949;
-  const auto loss = [&](double log_temperature) { return mean_nll(rows, std::exp(log_temperature)); };
+  const auto loss = [&](double log_temperature) {
+    return mean_nll(rows, std::exp(log_temperature));
+  };
   double low = std::log(0.05);
   double high = std::log(20.0);
   double left = high - kGolden * (high - low);
@@ -137,9 +139,9 @@ Result<std::vector<double>> prior_bias(std::span<const double> priors) {
   std::vector<double> bias;
   for (const double prior : priors) {
     if (!(prior > 0) || !std::isfinite(sum)) {
-      return failure(ErrorCode::kInvalidArgument,
-                     "priors: " + std::to_string(prior) + " is not a positive number; a label that "
-                     "never occurs should not be declared");
+      return failure(ErrorCode::kInvalidArgument, "priors: " + std::to_string(prior) +
+                                                      " is not a positive number; a label that "
+                                                      "never occurs should not be declared");
     }
     bias.push_back(-std::log(prior / sum));
   }

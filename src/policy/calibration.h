@@ -86,7 +86,7 @@ struct ThresholdFit {
   double fit_coverage = 0;   // Their share.
   double held_accuracy = 0;  // The same on the other half.
   double held_coverage = 0;
-  double held_wilson = 0;    // Lower end of the 95 % Wilson interval of held_accuracy.
+  double held_wilson = 0;  // Lower end of the 95 % Wilson interval of held_accuracy.
 };
 
 // The least confidence from which on the accuracy is at least `target`.

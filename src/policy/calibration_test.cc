@@ -82,7 +82,8 @@ std::vector<LabelledScores> rows_at(double temperature, std::size_t count) {
   for (LabelledScores& row : rows) {
     row.scores = {score(random), score(random), score(random)};
     const auto probabilities = softmax(row.scores, temperature);
-    row.gold = std::discrete_distribution<std::size_t>(probabilities.begin(), probabilities.end())(random);
+    row.gold =
+        std::discrete_distribution<std::size_t>(probabilities.begin(), probabilities.end())(random);
   }
   return rows;
 }
@@ -109,12 +110,14 @@ TEST(Temperature, IsTheMinimumOfAGrid) {
   std::vector<LabelledScores> even;
   for (std::size_t i = 0; i < rows.size(); i += 2) even.push_back(rows[i]);
   const double fitted = fit_temperature(rows)->fitted;
-  for (double t = 0.06; t < 19; t *= 1.05) EXPECT_LE(mean_nll(even, fitted), mean_nll(even, t) + 1e-9);
+  for (double t = 0.06; t < 19; t *= 1.05)
+    EXPECT_LE(mean_nll(even, fitted), mean_nll(even, t) + 1e-9);
 }
 
 TEST(Temperature, IsNotKeptWhereTheOtherHalfGetsWorse) {
   std::vector<LabelledScores> rows;
-  for (std::size_t i = 0; i < 20; ++i) {  // Even rows are all right, odd rows are right half the time.
+  for (std::size_t i = 0; i < 20;
+       ++i) {  // Even rows are all right, odd rows are right half the time.
     rows.push_back({.scores = {1, 0}, .gold = i % 4 == 1 ? 1U : 0U});
   }
   const auto fit = fit_temperature(rows);
@@ -156,7 +159,8 @@ RC_GTEST_PROP(Threshold, EqualsATryOfEveryThreshold, ()) {
   const auto raw = *rc::gen::container<std::vector<std::pair<int, bool>>>(
       40, rc::gen::pair(rc::gen::inRange(0, 12), rc::gen::arbitrary<bool>()));
   std::vector<ConfidentRow> rows;
-  for (const auto& [confidence, is_right] : raw) rows.push_back({confidence / 12.0, is_right || confidence > 8});
+  for (const auto& [confidence, is_right] : raw)
+    rows.push_back({confidence / 12.0, is_right || confidence > 8});
   double least = 2;
   for (int step = 11; step >= 0; --step) {
     int accepted = 0;

@@ -37,7 +37,9 @@ TopTwo top_two(std::span<const double> scores) {
   return top;
 }
 
-double sigmoid(double x) { return x >= 0 ? 1 / (1 + std::exp(-x)) : std::exp(x) / (1 + std::exp(x)); }
+double sigmoid(double x) {
+  return x >= 0 ? 1 / (1 + std::exp(-x)) : std::exp(x) / (1 + std::exp(x));
+}
 
 Label error_label(std::string error, const TextFacts& facts) {
   Label label;
@@ -202,8 +204,7 @@ bool needs_rescore(const Label& label, const TaskOptions& options, double band) 
       is_near(label.confidence, options.hierarchy_threshold)) {
     return true;
   }
-  return options.multi_label &&
-         std::ranges::any_of(label.probabilities, [&](double yes) {
+  return options.multi_label && std::ranges::any_of(label.probabilities, [&](double yes) {
            return is_near(yes, options.multi_threshold);
          });
 }

@@ -131,7 +131,8 @@ TEST(LabelDecision, WhatFailsAThresholdIsUnderReviewAndKeepsItsBestLabel) {
 }
 
 TEST(LabelDecision, AThresholdThatIsReachedAccepts) {
-  const Task task = task_of(kLbl, {.min_confidence = 0.5, .min_mass = 0.5, .none_label = "account"});
+  const Task task =
+      task_of(kLbl, {.min_confidence = 0.5, .min_mass = 0.5, .none_label = "account"});
   EXPECT_EQ(decide(task, scored_of({0.5, 0.25, 0.25})).status, Status::kOk);
 }
 
@@ -161,8 +162,8 @@ TEST(LabelDecision, EmptyTextsGoToReviewWhereTheTaskSaysSo) {
 }
 
 TEST(LabelDecision, AnUnsureLeafNamesItsParent) {
-  const std::vector<std::string> names{"billing/refund/status", "billing/refund/how", "billing/price",
-                                       "technical"};
+  const std::vector<std::string> names{"billing/refund/status", "billing/refund/how",
+                                       "billing/price", "technical"};
   const Task task = task_of(names, {.hierarchy_threshold = 0.6});
   const Label parent = decide(task, scored_of({0.4, 0.3, 0.2, 0.1}));
   EXPECT_EQ(parent.node, "billing/refund");
@@ -173,7 +174,8 @@ TEST(LabelDecision, AnUnsureLeafNamesItsParent) {
   const Label leaf = decide(task, scored_of({0.1, 0.1, 0.1, 0.7}));
   EXPECT_EQ(leaf.node, "technical");
   EXPECT_EQ(leaf.label, 3U);
-  const Label none = decide(task_of(names, {.hierarchy_threshold = 0.95}), scored_of({0.4, 0.3, 0.2, 0.1}));
+  const Label none =
+      decide(task_of(names, {.hierarchy_threshold = 0.95}), scored_of({0.4, 0.3, 0.2, 0.1}));
   EXPECT_EQ(none.status, Status::kReview);
   EXPECT_EQ(none.reason, "low_confidence");
 }

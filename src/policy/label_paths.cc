@@ -15,7 +15,8 @@ LabelPaths::LabelPaths(std::span<const LabelDefinition> labels) {
       end = name.find('/', end == 0 ? 0 : end + 1);
       ++level;
       const auto [place, fresh] = index_of.emplace(name.substr(0, end), nodes_.size());
-      if (fresh) nodes_.push_back({.path = place->first, .level = level, .labels = {}, .label = {}});
+      if (fresh)
+        nodes_.push_back({.path = place->first, .level = level, .labels = {}, .label = {}});
       nodes_[place->second].labels.push_back(label);
       if (end == std::string::npos) nodes_[place->second].label = label;
     }
@@ -29,9 +30,9 @@ std::optional<LabelPaths::Choice> LabelPaths::deepest(std::span<const double> pr
     double probability = 0;
     for (const std::size_t label : nodes_[i].labels) probability += probabilities[label];
     if (probability < threshold) continue;
-    const bool is_better = !best || nodes_[i].level > nodes_[best->node].level ||
-                           (nodes_[i].level == nodes_[best->node].level &&
-                            probability > best->probability);
+    const bool is_better =
+        !best || nodes_[i].level > nodes_[best->node].level ||
+        (nodes_[i].level == nodes_[best->node].level && probability > best->probability);
     if (is_better) best = {.node = i, .probability = probability};
   }
   return best;

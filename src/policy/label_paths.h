@@ -19,9 +19,9 @@ class LabelPaths {
  public:
   struct Node {
     std::string path;
-    std::size_t level = 0;              // 1 for the first part of a path.
-    std::vector<std::size_t> labels;    // At and below the node.
-    std::optional<std::size_t> label;   // The label that has exactly this path.
+    std::size_t level = 0;             // 1 for the first part of a path.
+    std::vector<std::size_t> labels;   // At and below the node.
+    std::optional<std::size_t> label;  // The label that has exactly this path.
   };
   struct Choice {
     std::size_t node = 0;

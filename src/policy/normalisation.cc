@@ -46,7 +46,8 @@ std::vector<double> label_log_probabilities(std::span<const SurfaceFacts> surfac
   return raw;
 }
 
-Result<std::vector<double>> normalised_scores(Normalise kind, std::span<const SurfaceFacts> surfaces,
+Result<std::vector<double>> normalised_scores(Normalise kind,
+                                              std::span<const SurfaceFacts> surfaces,
                                               std::span<const double> log_probabilities,
                                               std::size_t labels,
                                               std::span<const double> content_free) {

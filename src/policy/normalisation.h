@@ -43,7 +43,8 @@ struct SurfaceFacts {
 // The scores of the labels under `kind`. `content_free` holds the raw log probability of each
 // label after a text without content; only pmi reads it.
 // Errors: kInvalidArgument for pmi without content_free.
-Result<std::vector<double>> normalised_scores(Normalise kind, std::span<const SurfaceFacts> surfaces,
+Result<std::vector<double>> normalised_scores(Normalise kind,
+                                              std::span<const SurfaceFacts> surfaces,
                                               std::span<const double> log_probabilities,
                                               std::size_t labels,
                                               std::span<const double> content_free);

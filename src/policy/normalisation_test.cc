@@ -59,7 +59,8 @@ TEST(Normalisation, SynonymsAddUpAndUnderAMeanTheBestOneCounts) {
 }
 
 RC_GTEST_PROP(Normalisation, LogSumExpEqualsALongDoubleSum, ()) {
-  const auto raw = *rc::gen::nonEmpty(rc::gen::container<std::vector<int>>(rc::gen::inRange(-9000, 9000)));
+  const auto raw =
+      *rc::gen::nonEmpty(rc::gen::container<std::vector<int>>(rc::gen::inRange(-9000, 9000)));
   std::vector<double> values;
   long double sum = 0;
   for (const int value : raw) {

@@ -98,7 +98,8 @@ std::optional<WinnerCounts::Dominant> WinnerCounts::dominant() const {
 
 void OrderFlips::add(std::span<const std::optional<std::size_t>> labels) {
   ++texts_;
-  const bool is_steady = std::ranges::adjacent_find(labels, std::ranges::not_equal_to()) == labels.end();
+  const bool is_steady =
+      std::ranges::adjacent_find(labels, std::ranges::not_equal_to()) == labels.end();
   flipped_ += is_steady ? 0 : 1;
 }
 

@@ -34,11 +34,11 @@ class CalibrationError {
 };
 
 struct Quality {
-  std::uint64_t rows = 0;       // With a known label; errors are among them.
-  std::uint64_t unscored = 0;   // Errors: without a best label. They count as wrong.
-  double accuracy = 0;          // Of the best labels, accepted or not.
-  double macro_f1 = 0;          // Mean F1 of the labels that occur or were chosen.
-  double coverage = 0;          // Share of rows that were accepted.
+  std::uint64_t rows = 0;      // With a known label; errors are among them.
+  std::uint64_t unscored = 0;  // Errors: without a best label. They count as wrong.
+  double accuracy = 0;         // Of the best labels, accepted or not.
+  double macro_f1 = 0;         // Mean F1 of the labels that occur or were chosen.
+  double coverage = 0;         // Share of rows that were accepted.
   double accepted_accuracy = 0;
   double ece = 0;
   std::vector<std::vector<std::uint64_t>> confusion;  // [right label][best label]

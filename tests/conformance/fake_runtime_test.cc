@@ -55,7 +55,8 @@ TEST(FakeRuntime, DriftsWithTheShapeOfThePassOnlyWhereToldTo) {
   FakeRuntime exact;
   EXPECT_EQ(last_row(exact, kAbc, kDe), last_row(exact, {all.data(), 1}, {all.data() + 1, 4}));
   FakeRuntime drifting({.exact = false});
-  EXPECT_NE(last_row(drifting, kAbc, kDe), last_row(drifting, {all.data(), 1}, {all.data() + 1, 4}));
+  EXPECT_NE(last_row(drifting, kAbc, kDe),
+            last_row(drifting, {all.data(), 1}, {all.data() + 1, 4}));
 }
 
 TEST(FakeRuntime, EveryTokenOfThePrefixMatters) {

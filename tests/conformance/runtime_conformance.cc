@@ -35,7 +35,8 @@ std::size_t RuntimeConformance::random_below(std::size_t bound) {
 
 TokenVector RuntimeConformance::random_prompt(std::size_t length) {
   TokenVector tokens(length);
-  std::ranges::generate(tokens, [&] { return GetParam().tokens[random_below(GetParam().tokens.size())]; });
+  std::ranges::generate(tokens,
+                        [&] { return GetParam().tokens[random_below(GetParam().tokens.size())]; });
   return tokens;
 }
 
@@ -128,8 +129,8 @@ TEST_P(RuntimeConformance, GivesLogitsOnlyForTheRowsAskedFor) {
   ASSERT_TRUE(first && second && silent);
   const std::vector<std::uint32_t> some{2, 8};
   const std::vector<std::uint32_t> one{0};
-  const std::vector<Step> steps{{first->id(), tokens, some}, {silent->id(), tokens, {}},
-                                {second->id(), tokens, one}};
+  const std::vector<Step> steps{
+      {first->id(), tokens, some}, {silent->id(), tokens, {}}, {second->id(), tokens, one}};
   const auto logits = runtime().evaluate(steps);
   ASSERT_TRUE(logits) << logits.error().message;
   ASSERT_EQ(logits->rows(), 3U);
@@ -223,8 +224,10 @@ TEST_P(RuntimeConformance, BadStepsAreRefusedAndNothingChanges) {
   const std::size_t cells = runtime().cells_free();
   const TokenVector more = random_prompt(2);
   const auto outside = static_cast<Token>(runtime().limits().vocabulary);
-  const std::vector<TokenVector> bad_pieces{
-      {}, {tokens[0], outside}, {tokens[0], -1}, random_prompt(runtime().limits().context_tokens + 1)};
+  const std::vector<TokenVector> bad_pieces{{},
+                                            {tokens[0], outside},
+                                            {tokens[0], -1},
+                                            random_prompt(runtime().limits().context_tokens + 1)};
   for (const TokenVector& piece : bad_pieces) {
     const std::vector<Step> steps{{good->id(), more, {}}, {bad->id(), piece, {}}};
     const auto logits = runtime().evaluate(steps);
@@ -282,7 +285,8 @@ TEST_P(RuntimeConformance, DamagedBytesAreRefusedAndNothingChanges) {
     flipped[random_below(flipped.size())] ^= std::byte{1} << random_below(8);
     expect_refused(flipped);
   }
-  for (const std::size_t size : {std::size_t{0}, std::size_t{1}, bytes->size() / 2, bytes->size() - 1}) {
+  for (const std::size_t size :
+       {std::size_t{0}, std::size_t{1}, bytes->size() / 2, bytes->size() - 1}) {
     expect_refused(std::span(*bytes).first(size));
   }
   std::vector<std::byte> longer = *bytes;

@@ -32,7 +32,7 @@ struct RuntimeUnderTest {
   std::function<model::Runtime&()> open;
   // A runtime with another fingerprint; empty where making one is too expensive.
   std::function<model::Runtime&()> open_other;
-  TokenVector tokens;            // Valid tokens that prompts are made of; four or more.
+  TokenVector tokens;  // Valid tokens that prompts are made of; four or more.
   std::size_t prompt_tokens = 40;
   std::size_t operations = 300;  // Of the random walk; each costs up to four passes.
   float tolerance = 0;

@@ -33,12 +33,18 @@ class Walk {
 
   void step() {
     switch (test_.random_below(8)) {
-      case 0: return create();
-      case 1: return fork();
-      case 2: return truncate();
-      case 3: return drop();
-      case 4: return save_and_restore();
-      default: return evaluate();
+      case 0:
+        return create();
+      case 1:
+        return fork();
+      case 2:
+        return truncate();
+      case 3:
+        return drop();
+      case 4:
+        return save_and_restore();
+      default:
+        return evaluate();
     }
   }
 
@@ -102,7 +108,10 @@ class Walk {
     for (std::size_t i = 0; i < live_.size(); ++i) {
       const std::size_t room = test_.GetParam().prompt_tokens - live_[i].tokens.size();
       if (room == 0 || test_.random_below(2) == 0) continue;
-      Piece piece{.index = i, .tokens = test_.random_prompt(1 + test_.random_below(std::min<std::size_t>(room, 12))), .rows = {}};
+      Piece piece{
+          .index = i,
+          .tokens = test_.random_prompt(1 + test_.random_below(std::min<std::size_t>(room, 12))),
+          .rows = {}};
       for (std::uint32_t row = 0; row < piece.tokens.size(); ++row) {
         if (test_.random_below(2) == 0) piece.rows.push_back(row);
       }
@@ -180,7 +189,8 @@ TEST_P(RuntimeConformance, AnyBatchInAnyOrderGivesTheSameBits) {
       suffixes.push_back(random_prompt(1 + random_below(4)));
     }
     for (std::size_t i = 0; i < count; ++i) {
-      steps.push_back({forks[i].id(), suffixes[i], std::span(last).subspan(suffixes[i].size() - 1, 1)});
+      steps.push_back(
+          {forks[i].id(), suffixes[i], std::span(last).subspan(suffixes[i].size() - 1, 1)});
     }
     std::ranges::shuffle(steps, random());
     const auto logits = runtime().evaluate(steps);
@@ -190,7 +200,8 @@ TEST_P(RuntimeConformance, AnyBatchInAnyOrderGivesTheSameBits) {
       TokenVector tokens = prefix;
       tokens.insert(tokens.end(), steps[i].tokens.begin(), steps[i].tokens.end());
       const std::size_t vocabulary = runtime().limits().vocabulary;
-      expect_equal(std::span(values).subspan(i * vocabulary, vocabulary), whole(tokens).logits.back());
+      expect_equal(std::span(values).subspan(i * vocabulary, vocabulary),
+                   whole(tokens).logits.back());
     }
   }
 }

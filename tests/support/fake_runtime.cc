@@ -28,9 +28,7 @@ std::uint64_t mix(std::uint64_t value) {
 std::uint64_t mix(std::uint64_t first, std::uint64_t second) { return mix(first ^ mix(second)); }
 
 // A number in [-1, 1) of 24 bits, so that it is the same float everywhere.
-float signed_unit(std::uint64_t hash) {
-  return static_cast<float>(hash >> 40U) * 0x1p-23F - 1.0F;
-}
+float signed_unit(std::uint64_t hash) { return static_cast<float>(hash >> 40U) * 0x1p-23F - 1.0F; }
 
 template <typename T>
 void put(std::vector<std::byte>& bytes, const T& value) {
@@ -337,7 +335,8 @@ Result<void> FakeRuntime::restore(SequenceId sequence, std::span<const std::byte
   }
   const auto begin = reader.take<std::uint64_t>();
   const auto end = reader.take<std::uint64_t>();
-  if (begin > end || body.size() != kFrameBytes - sizeof(std::uint64_t) + (end - begin) * kCellBytes) {
+  if (begin > end ||
+      body.size() != kFrameBytes - sizeof(std::uint64_t) + (end - begin) * kCellBytes) {
     return damaged;
   }
   Row& target = row(sequence);

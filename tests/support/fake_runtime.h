@@ -5,8 +5,8 @@
 // The state of a position is a hash of its token and of every cell before it, and the logits of a
 // row are a function of that state alone. So the law of runtime.h holds by construction, a cell
 // that was shared, copied or restored wrongly changes every logit after it, and "cached =
-// recomputed" is a test of microseconds. Cells lie in blocks with reference counts, as in a real runtime, so
-// forks, truncations and exhaustion meet the same cases.
+// recomputed" is a test of microseconds. Cells lie in blocks with reference counts, as in a real
+// runtime, so forks, truncations and exhaustion meet the same cases.
 //
 // What can be made to go wrong: an evaluate() that fails, logits that are not finite, cells that
 // are taken away, and drift with the shape of the pass (`exact` = false).
@@ -31,13 +31,13 @@ struct FakeOptions {
   std::size_t block_cells = 1;  // A fork wastes up to 2 * (block_cells - 1) cells.
   bool exact = true;            // False: logits drift by up to `drift` with the pass's shape.
   float drift = 1e-3F;
-  float spread = 8;             // Logits lie in [-spread, spread).
-  std::uint64_t seed = 1;       // Another seed is another model.
+  float spread = 8;        // Logits lie in [-spread, spread).
+  std::uint64_t seed = 1;  // Another seed is another model.
 };
 
 struct FakeCounters {
   std::size_t passes = 0;
-  std::size_t rows = 0;         // Tokens evaluated.
+  std::size_t rows = 0;  // Tokens evaluated.
   std::size_t logits_rows = 0;
 };
 

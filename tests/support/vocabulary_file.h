@@ -3,77 +3,18 @@
 // Small GGUF files that hold a vocabulary and nothing else, for rules that no installed model has.
 #pragma once
 
-#include <gtest/gtest.h>
-
-#include <bit>
 #include <cstdint>
 #include <cstdio>
-#include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include <gtest/gtest.h>
+
 #include "base/file.h"
+#include "support/gguf_writer.h"
 #include "support/prompt_model.h"
 
 namespace incipit::test {
-
-// Key-value pairs of a GGUF file, version 3, little endian.
-class GgufWriter {
- public:
-  void text(std::string_view key, std::string_view value) {
-    begin(key, 8);
-    put_string(value);
-  }
-  void number(std::string_view key, std::uint32_t value) {
-    begin(key, 4);
-    put(value);
-  }
-  void flag(std::string_view key, bool value) {
-    begin(key, 7);
-    put(static_cast<std::uint8_t>(value));
-  }
-  void texts(std::string_view key, std::span<const std::string> values) {
-    begin_list(key, 8, values.size());
-    for (const std::string& value : values) put_string(value);
-  }
-  template <typename T>  // float or std::int32_t
-  void numbers(std::string_view key, std::span<const T> values) {
-    begin_list(key, std::is_same_v<T, float> ? 6 : 5, values.size());
-    for (const T value : values) put(value);
-  }
-  [[nodiscard]] std::string bytes() const {
-    GgufWriter header;
-    header.bytes_ = "GGUF";
-    header.put(std::uint32_t{3});
-    header.put(std::uint64_t{0});  // Tensors.
-    header.put(count_);
-    return header.bytes_ + bytes_;
-  }
-
- private:
-  void begin(std::string_view key, std::uint32_t type) {
-    put_string(key);
-    put(type);
-    ++count_;
-  }
-  void begin_list(std::string_view key, std::uint32_t type, std::size_t size) {
-    begin(key, 9);
-    put(type);
-    put(std::uint64_t{size});
-  }
-  template <typename T>
-  void put(T value) {
-    bytes_.append(reinterpret_cast<const char*>(&value), sizeof(value));
-  }
-  void put_string(std::string_view value) {
-    put(std::uint64_t{value.size()});
-    bytes_ += value;
-  }
-
-  std::string bytes_;
-  std::uint64_t count_ = 0;
-};
 
 struct VocabularyToken {
   std::string text;
@@ -84,8 +25,10 @@ struct VocabularyToken {
 // A SentencePiece vocabulary of bytes, letters and a few words: it adds a BOS and a space in
 // front, and marks a run of newlines and a tag as USER_DEFINED.
 inline std::vector<VocabularyToken> sentencepiece_tokens() {
-  std::vector<VocabularyToken> tokens{
-      {"<unk>", 0, 2}, {"<s>", 0, 3}, {"</s>", 0, 3}, {"<|endoftext|>", 0, 3}};
+  std::vector<VocabularyToken> tokens{{"<unk>", 0, 2},
+                                      {"<s>", 0, 3},
+                                      {"</s>", 0, 3},
+                                      {"<|endoftext|>", 0, 3}};
   for (int byte = 0; byte < 256; ++byte) {
     char text[8];
     std::snprintf(text, sizeof(text), "<0x%02X>", static_cast<unsigned>(byte));
@@ -104,8 +47,7 @@ inline std::vector<VocabularyToken> sentencepiece_tokens() {
     tokens.push_back({space + word, score, 1});
     score -= 1;
   }
-  for (char letter = 33; letter < 127; ++letter)
-    tokens.push_back({std::string(1, letter), -900, 1});
+  for (char letter = 33; letter < 127; ++letter) tokens.push_back({std::string(1, letter), -900, 1});
   tokens.push_back({space, -900, 1});
   return tokens;
 }

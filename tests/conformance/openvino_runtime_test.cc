@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The OpenVINO runtime on a model of two layers keeps the contract, in every precision that this
+// CPU has. (On a real model: tests/integration.)
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "conformance/runtime_conformance.h"
+#include "support/real_runtime.h"
+#include "support/tiny_model.h"
+
+namespace incipit::test {
+namespace {
+
+struct Kind {
+  const char* name;
+  const char* architecture;
+  Precision precision;
+  KvType kv_type;
+};
+
+RuntimeUnderTest tiny(const Kind& kind) {
+  // Compiled at the first use, not when tests are listed.
+  const auto open = [kind](std::uint64_t seed) {
+    return [kind, seed, kept = std::make_shared<RealRuntime>()]() -> model::Runtime& {
+      if (!kept->runtime) {
+        const std::string name = std::string(kind.name) + std::to_string(seed);
+        const std::string file =
+            tiny_model_file(name, {.architecture = kind.architecture, .context = 512, .seed = seed});
+        *kept = open_proved_runtime(file, {.precision = kind.precision,
+                                           .kv_type = kind.kv_type,
+                                           .cells = 2048,
+                                           .home = testing::TempDir() + "tiny-home"});
+      }
+      return **kept;
+    };
+  };
+  return {.name = kind.name,
+          .open = open(1),
+          .open_other = open(2),
+          .tokens = {3, 40, 70, 100, 200, 280},
+          .prompt_tokens = 70,
+          .operations = 300,
+          .tolerance = 1e-2F};
+}
+
+std::vector<RuntimeUnderTest> subjects() {
+  std::vector<Kind> kinds{{"llama_f32", "llama", Precision::kF32, KvType::kF32},
+                          {"qwen2_int8", "qwen2", Precision::kF32, KvType::kInt8}};
+  if (has_bf16()) kinds.push_back({"llama_bf16", "llama", Precision::kBf16, KvType::kBf16});
+  std::vector<RuntimeUnderTest> all;
+  for (const Kind& kind : kinds) all.push_back(tiny(kind));
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(TinyOpenVino, RuntimeConformance, testing::ValuesIn(subjects()),
+                         [](const auto& subject) { return subject.param.name; });
+
+}  // namespace
+}  // namespace incipit::test

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Runs one test of this program in a process of its own: for peaks of memory, and for two starts
+// at once. The test that is run is DISABLED_, so that nothing else runs it.
+#pragma once
+
+#include <spawn.h>
+#include <sys/wait.h>
+
+#include <string>
+#include <vector>
+
+extern char** environ;
+
+namespace incipit::test {
+
+class OwnProcess {
+ public:
+  // `environment`: "NAME=value" lines besides the present ones.
+  OwnProcess(const std::string& test, const std::vector<std::string>& environment) {
+    std::string self = "/proc/self/exe";
+    std::string filter = "--gtest_filter=" + test;
+    std::string disabled = "--gtest_also_run_disabled_tests";
+    char* arguments[] = {self.data(), filter.data(), disabled.data(), nullptr};
+    std::vector<std::string> lines = environment;
+    std::vector<char*> all;
+    for (std::string& line : lines) all.push_back(line.data());
+    for (char** each = environ; *each != nullptr; ++each) all.push_back(*each);
+    all.push_back(nullptr);
+    if (::posix_spawn(&child_, self.c_str(), nullptr, nullptr, arguments, all.data()) != 0)
+      child_ = -1;
+  }
+  OwnProcess(const OwnProcess&) = delete;
+  OwnProcess& operator=(const OwnProcess&) = delete;
+  ~OwnProcess() {
+    if (child_ > 0) ::waitpid(child_, nullptr, 0);
+  }
+  // Waits for it.
+  [[nodiscard]] bool passed() {
+    int status = 1;
+    const bool ended = child_ > 0 && ::waitpid(child_, &status, 0) == child_;
+    child_ = -1;
+    return ended && status == 0;
+  }
+
+ private:
+  pid_t child_ = -1;
+};
+
+}  // namespace incipit::test

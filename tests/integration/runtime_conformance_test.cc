@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The OpenVINO runtime keeps the contract on a real model, in every precision of this CPU.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "conformance/runtime_conformance.h"
+#include "support/installed_models.h"
+#include "support/real_runtime.h"
+
+namespace incipit::test {
+namespace {
+
+RuntimeUnderTest smollm_runtime(std::string name, Precision precision, KvType kv_type) {
+  const auto open = [precision, kv_type,
+                     kept = std::make_shared<RealRuntime>()]() -> model::Runtime& {
+    if (!kept->runtime) {
+      *kept = open_proved_runtime(
+          smollm_path(), {.precision = precision, .kv_type = kv_type, .cells = 2048});
+    }
+    return **kept;
+  };
+  return {.name = std::move(name),
+          .open = open,
+          .open_other = {},  // The model of two layers tries that.
+          .tokens = {1, 17, 300, 9000, 28000, 49000},
+          .prompt_tokens = 40,
+          .operations = 60,
+          .tolerance = 1e-1F};
+}
+
+std::vector<RuntimeUnderTest> subjects() {
+  std::vector<RuntimeUnderTest> all{smollm_runtime("f32", Precision::kF32, KvType::kF32),
+                                    smollm_runtime("f32_int8", Precision::kF32, KvType::kInt8)};
+  if (has_bf16()) {
+    all.push_back(smollm_runtime("bf16", Precision::kBf16, KvType::kBf16));
+    all.push_back(smollm_runtime("bf16_int8", Precision::kBf16, KvType::kInt8));
+  }
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(SmolLM2, RuntimeConformance, testing::ValuesIn(subjects()),
+                         [](const auto& subject) { return subject.param.name; });
+
+}  // namespace
+}  // namespace incipit::test
