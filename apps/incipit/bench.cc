@@ -115,7 +115,7 @@ Result<void> bench_precision(const BenchFlags& flags, EngineOptions options, con
   if (flags.report.empty()) return {};
   classifier.reset();  // The classifiers that follow need its cells.
   say(flags, around, precision + ": batch sizes and prefix lengths for the report (some minutes)");
-  INCIPIT_TRY(auto batches, time_batches(*engine, task, rows, precision, on_texts));
+  INCIPIT_TRY(auto batches, time_batches(*engine, task, rows, precision, flags.rounds, on_texts));
   std::ranges::move(batches, std::back_inserter(result.batches));
   INCIPIT_TRY(auto shares, time_shares(*engine, task, rows, precision, on_texts));
   std::ranges::move(shares, std::back_inserter(result.shares));
