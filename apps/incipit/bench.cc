@@ -19,7 +19,7 @@ namespace {
 
 struct BenchFlags {
   EngineFlags engine;
-  std::string task = "examples/tickets/task.json";
+  std::string task = "examples/tickets/bench_task.json";
   std::string tickets = "examples/tickets/bench_tickets.jsonl";
   std::size_t rounds = 3;
   std::string report;
@@ -29,11 +29,17 @@ struct BenchFlags {
 
 void add_flags(CLI::App& app, BenchFlags& flags) {
   add_engine_flags(app, flags.engine);
-  app.add_option("--task", flags.task, "Task file (JSON)")->capture_default_str()->type_name("FILE");
-  app.add_option("tickets", flags.tickets, "Texts with labels, JSONL or CSV")->capture_default_str();
+  app.add_option("--task", flags.task, "Task file (JSON)")
+      ->capture_default_str()
+      ->type_name("FILE");
+  app.add_option("tickets", flags.tickets, "Texts with labels, JSONL or CSV")
+      ->capture_default_str();
   app.add_option("--rounds", flags.rounds, "How often each mode is timed; the median counts")
-      ->capture_default_str()->check(CLI::Range(1, 1000));
-  app.add_option("--report", flags.report, "Write an HTML page with plots; measures some minutes longer")->type_name("FILE");
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1000));
+  app.add_option("--report", flags.report,
+                 "Write an HTML page with plots; measures some minutes longer")
+      ->type_name("FILE");
   app.add_flag("--json", flags.json, "Print the result as one JSON object");
   app.add_flag("--quiet", flags.quiet, "No progress");
 }
@@ -44,7 +50,8 @@ OnTexts progress(const BenchFlags& flags, const std::string& precision, std::FIL
   return [precision, err, done = std::size_t{0}](std::size_t texts) mutable {
     const std::size_t before = done;
     done += texts;
-    if (done / 100 != before / 100) std::fprintf(err, "%s: %zu tickets\n", precision.c_str(), done / 100 * 100);
+    if (done / 100 != before / 100)
+      std::fprintf(err, "%s: %zu tickets\n", precision.c_str(), done / 100 * 100);
   };
 }
 
@@ -62,7 +69,9 @@ Result<void> bench_precision(const BenchFlags& flags, EngineOptions options, con
   INCIPIT_TRY(auto times, time_modes(*classifier, rows, facts.precision, flags.rounds, on_texts));
   for (ModeTime& time : times) result.modes.push_back(std::move(time));
   if (flags.report.empty()) return {};
-  if (!flags.quiet) std::fprintf(around.err, "%s: batch sizes and prefix lengths for the report (some minutes)\n", facts.precision.c_str());
+  if (!flags.quiet)
+    std::fprintf(around.err, "%s: batch sizes and prefix lengths for the report (some minutes)\n",
+                 facts.precision.c_str());
   INCIPIT_TRY(auto batches, time_batches(*engine, task, rows, facts.precision));
   for (BatchPoint& point : batches) result.batches.push_back(std::move(point));
   INCIPIT_TRY(auto shares, time_shares(*engine, task, rows, facts.precision));
@@ -92,9 +101,11 @@ Result<BenchResult> measure(const BenchFlags& flags, const Surroundings& around)
 }
 
 int bench_classify(std::span<const std::string> arguments, const Surroundings& around) {
-  CLI::App app("Times a task on whole prompts and on the shared prefix, after proving that all ways give equal "
-               "labels and bit-equal scores. Exit code 4 if they do not.",
-               "incipit bench classify");
+  CLI::App app(
+      "Times a task on whole prompts and on the shared prefix, after proving that all ways give "
+      "equal "
+      "labels and bit-equal scores. Exit code 4 if they do not.",
+      "incipit bench classify");
   BenchFlags flags;
   add_flags(app, flags);
   if (const auto over = parse_flags(app, arguments, around)) return *over;
@@ -108,20 +119,26 @@ int bench_classify(std::span<const std::string> arguments, const Surroundings& a
   if (!flags.report.empty()) {
     std::string command = "incipit bench classify";
     for (const std::string& argument : arguments) command += " " + argument;
-    if (auto written = write_bench_html(*result, command, flags.report); !written) return fail(written.error(), around);
+    if (auto written = write_bench_html(*result, command, flags.report); !written)
+      return fail(written.error(), around);
     std::fprintf(around.err, "report: %s\n", flags.report.c_str());
   }
-  const bool equal = std::ranges::all_of(result->checks, [](const auto& check) { return check.second.all_equal(); });
+  const bool equal = std::ranges::all_of(
+      result->checks, [](const auto& check) { return check.second.all_equal(); });
   return equal ? kExitDone : kExitMismatch;
 }
 
 }  // namespace
 
 int run_bench(std::span<const std::string> arguments, const Surroundings& around) {
-  if (!arguments.empty() && arguments.front() == "classify") return bench_classify(arguments.subspan(1), around);
-  const bool help = !arguments.empty() && (arguments.front() == "--help" || arguments.front() == "-h");
-  std::fputs("Usage: incipit bench classify [FLAGS]\n\n  classify   time a task on whole prompts and on the shared prefix\n",
-             help ? around.out : around.err);
+  if (!arguments.empty() && arguments.front() == "classify")
+    return bench_classify(arguments.subspan(1), around);
+  const bool help =
+      !arguments.empty() && (arguments.front() == "--help" || arguments.front() == "-h");
+  std::fputs(
+      "Usage: incipit bench classify [FLAGS]\n\n  classify   time a task on whole prompts and on "
+      "the shared prefix\n",
+      help ? around.out : around.err);
   return help ? kExitDone : kExitUsage;
 }
 

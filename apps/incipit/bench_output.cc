@@ -39,27 +39,32 @@ std::string today() {
 }
 
 void add_check(std::string& text, const std::string& precision, const EqualityCheck& check) {
-  add(text, "%s: cached = full: %zu of %zu, batched = full: %zu of %zu, full in one pass = full: %zu of %zu, labels: %zu of %zu\n",
-      precision.c_str(), check.equal_cached, check.texts, check.equal_batched, check.texts, check.equal_full_batched,
-      check.texts, check.equal_labels, check.texts);
+  add(text,
+      "%s: cached = full: %zu of %zu, batched = full: %zu of %zu, full in one pass = full: %zu of "
+      "%zu, labels: %zu of %zu\n",
+      precision.c_str(), check.equal_cached, check.texts, check.equal_batched, check.texts,
+      check.equal_full_batched, check.texts, check.equal_labels, check.texts);
   if (check.labelled == 0) return;
-  add(text, "%s: right labels: %zu of %zu, with --calibrate batch %zu of %zu\n", precision.c_str(), check.right,
-      check.labelled, check.right_calibrated, check.labelled);
+  add(text, "%s: right labels: %zu of %zu, with --calibrate batch %zu of %zu\n", precision.c_str(),
+      check.right, check.labelled, check.right_calibrated, check.labelled);
 }
 
 }  // namespace
 
 std::string bench_text(const BenchResult& result) {
   std::string text;
-  add(text, "%s, %s\n%s, %zu threads, instructions %s\n", result.facts.model_file.c_str(), result.facts.architecture.c_str(),
-      result.facts.runtime.c_str(), result.facts.threads, result.facts.instructions.c_str());
+  add(text, "%s, %s\n%s, %zu threads, instructions %s\n", result.facts.model_file.c_str(),
+      result.facts.architecture.c_str(), result.facts.runtime.c_str(), result.facts.threads,
+      result.facts.instructions.c_str());
   add(text, "tickets: %zu\n", result.rows);
   add(text, "static prefix: %zu tokens\n", result.facts.prefix_tokens);
-  add(text, "full prompt: %.0f tokens (%.0f %% static)\n", prompt_tokens(result), static_percent(result));
+  add(text, "full prompt: %.0f tokens (%.0f %% static)\n", prompt_tokens(result),
+      static_percent(result));
   for (const auto& [precision, check] : result.checks) add_check(text, precision, check);
   for (const ModeTime& mode : result.modes) {
-    add(text, "\n%s, %s\n  total: %.2f s\n  %.1f ms per ticket\n  speed-up: %.2fx\n", mode.precision.c_str(),
-        std::string(mode_name(mode.mode)).c_str(), mode.total_s, mode.ms_per_ticket, mode.speed_up);
+    add(text, "\n%s, %s\n  total: %.2f s\n  %.1f ms per ticket\n  speed-up: %.2fx\n",
+        mode.precision.c_str(), std::string(mode_name(mode.mode)).c_str(), mode.total_s,
+        mode.ms_per_ticket, mode.speed_up);
   }
   return text;
 }
@@ -73,27 +78,36 @@ std::string bench_json(const BenchResult& result) {
     name += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
   }
   std::string text;
-  add(text, "{\"model\":\"%s\",\"sha256\":\"%s\",\"threads\":%zu,", name.c_str(), result.facts.model_sha256.c_str(), result.facts.threads);
-  add(text, "\"instructions\":\"%s\",\"tickets\":%zu,\"prefix_tokens\":%zu,\"prompt_tokens\":%.1f,", result.facts.instructions.c_str(),
-      result.rows, result.facts.prefix_tokens, prompt_tokens(result));
+  add(text, "{\"model\":\"%s\",\"sha256\":\"%s\",\"threads\":%zu,", name.c_str(),
+      result.facts.model_sha256.c_str(), result.facts.threads);
+  add(text, "\"instructions\":\"%s\",\"tickets\":%zu,\"prefix_tokens\":%zu,\"prompt_tokens\":%.1f,",
+      result.facts.instructions.c_str(), result.rows, result.facts.prefix_tokens,
+      prompt_tokens(result));
   text += "\"checks\":[";
   for (std::size_t i = 0; i < result.checks.size(); ++i) {
     const auto& [precision, check] = result.checks[i];
-    add(text, "%s{\"precision\":\"%s\",\"texts\":%zu,\"cached_equal\":%zu,\"batched_equal\":%zu,\"full_batched_equal\":%zu,", i == 0 ? "" : ",",
-        precision.c_str(), check.texts, check.equal_cached, check.equal_batched, check.equal_full_batched);
-    add(text, "\"labels_equal\":%zu,\"labelled\":%zu,\"right\":%zu,\"right_calibrated\":%zu}", check.equal_labels, check.labelled,
-        check.right, check.right_calibrated);
+    add(text,
+        "%s{\"precision\":\"%s\",\"texts\":%zu,\"cached_equal\":%zu,\"batched_equal\":%zu,\"full_"
+        "batched_equal\":%zu,",
+        i == 0 ? "" : ",", precision.c_str(), check.texts, check.equal_cached, check.equal_batched,
+        check.equal_full_batched);
+    add(text, "\"labels_equal\":%zu,\"labelled\":%zu,\"right\":%zu,\"right_calibrated\":%zu}",
+        check.equal_labels, check.labelled, check.right, check.right_calibrated);
   }
   text += "],\"modes\":[";
   for (std::size_t i = 0; i < result.modes.size(); ++i) {
     const ModeTime& mode = result.modes[i];
-    add(text, "%s{\"precision\":\"%s\",\"mode\":\"%s\",\"total_s\":%.4f,\"ms_per_ticket\":%.3f,\"speed_up\":%.3f}", i == 0 ? "" : ",",
-        mode.precision.c_str(), std::string(mode_name(mode.mode)).c_str(), mode.total_s, mode.ms_per_ticket, mode.speed_up);
+    add(text,
+        "%s{\"precision\":\"%s\",\"mode\":\"%s\",\"total_s\":%.4f,\"ms_per_ticket\":%.3f,\"speed_"
+        "up\":%.3f}",
+        i == 0 ? "" : ",", mode.precision.c_str(), std::string(mode_name(mode.mode)).c_str(),
+        mode.total_s, mode.ms_per_ticket, mode.speed_up);
   }
   return text + "]}\n";
 }
 
-Result<void> write_bench_html(const BenchResult& result, const std::string& command, const std::string& path) {
+Result<void> write_bench_html(const BenchResult& result, const std::string& command,
+                              const std::string& path) {
   BenchReport page{.title = "Sorting " + std::to_string(result.rows) + " tickets",
                    .date = today(),
                    .command = command,
@@ -111,14 +125,19 @@ Result<void> write_bench_html(const BenchResult& result, const std::string& comm
                                {"Threads", std::to_string(result.facts.threads)},
                                {"Incipit", INCIPIT_VERSION}}};
   for (const auto& [precision, check] : result.checks) {
-    page.proofs.push_back({precision + ": cached = full", check.equal_cached, check.texts, "bit-equal"});
-    page.proofs.push_back({precision + ": batched = full", check.equal_batched, check.texts, "bit-equal"});
-    page.proofs.push_back({precision + ": full in one pass = full", check.equal_full_batched, check.texts, "bit-equal"});
+    page.proofs.push_back(
+        {precision + ": cached = full", check.equal_cached, check.texts, "bit-equal"});
+    page.proofs.push_back(
+        {precision + ": batched = full", check.equal_batched, check.texts, "bit-equal"});
+    page.proofs.push_back({precision + ": full in one pass = full", check.equal_full_batched,
+                           check.texts, "bit-equal"});
   }
   std::ofstream file(path, std::ios::binary);
   file << html_report(page);
   file.close();
-  if (!file) return failure(ErrorCode::kResourceExhausted, "cannot write " + path + "; is the folder there and the disk not full?");
+  if (!file)
+    return failure(ErrorCode::kResourceExhausted,
+                   "cannot write " + path + "; is the folder there and the disk not full?");
   return {};
 }
 

@@ -39,7 +39,8 @@ Texts distinct(const Texts& texts) {
 }
 
 // Scores in calls of the classifier's own size, as a job does. Seconds.
-Result<double> timed(Classifier& classifier, const Texts& texts, Route route, const OnTexts& on_texts) {
+Result<double> timed(Classifier& classifier, const Texts& texts, Route route,
+                     const OnTexts& on_texts) {
   const double begin = now_s();
   const bool singly = route == Route::kFull || route == Route::kCached;
   const std::size_t step = singly ? 1 : classifier.texts_per_call();
@@ -109,7 +110,8 @@ Result<EqualityCheck> check_equality(Classifier& classifier, const std::vector<L
     check.equal_full_batched += same(3, i) ? 1 : 0;
     bool labels = true;
     for (const auto& way : ways) {
-      labels = labels && classifier.decide(way[i], {}).best == classifier.decide(ways[0][i], {}).best;
+      labels =
+          labels && classifier.decide(way[i], {}).best == classifier.decide(ways[0][i], {}).best;
     }
     check.equal_labels += labels ? 1 : 0;
   }
@@ -120,7 +122,8 @@ Result<EqualityCheck> check_equality(Classifier& classifier, const std::vector<L
   return check;
 }
 
-Result<std::vector<ModeTime>> time_modes(Classifier& classifier, const std::vector<LabelledText>& rows,
+Result<std::vector<ModeTime>> time_modes(Classifier& classifier,
+                                         const std::vector<LabelledText>& rows,
                                          const std::string& precision, std::size_t rounds,
                                          const OnTexts& on_texts) {
   const Texts texts = texts_of(rows);
@@ -128,7 +131,8 @@ Result<std::vector<ModeTime>> time_modes(Classifier& classifier, const std::vect
   std::array<std::vector<double>, kModes.size()> seconds;
   for (std::size_t round = 0; round < rounds; ++round) {
     for (std::size_t m = 0; m < kModes.size(); ++m) {
-      INCIPIT_TRY(const double took, timed(classifier, kModes[m].dedupe ? unique : texts, kModes[m].route, on_texts));
+      INCIPIT_TRY(const double took,
+                  timed(classifier, kModes[m].dedupe ? unique : texts, kModes[m].route, on_texts));
       seconds[m].push_back(took);
     }
   }
@@ -161,7 +165,8 @@ Result<std::vector<BatchPoint>> time_batches(Engine& engine, const Task& task,
       INCIPIT_TRY(const double took, timed(*classifier, texts, Route::kBatched, {}));
       seconds.push_back(took);
     }
-    points.push_back({.series = precision, .batch = batch, .ms_per_ticket = median(seconds) * 1e3 / kTexts});
+    points.push_back(
+        {.series = precision, .batch = batch, .ms_per_ticket = median(seconds) * 1e3 / kTexts});
   }
   return points;
 }
@@ -170,11 +175,15 @@ Result<std::vector<SharePoint>> time_shares(Engine& engine, const Task& task,
                                             const std::vector<LabelledText>& rows,
                                             const std::string& precision) {
   constexpr std::array kRules = {
-      "A ticket about money that was taken, owed or promised back belongs to the people who can see the ledger.",
-      "When a customer describes something that used to work, look for the part of the product that broke.",
+      "A ticket about money that was taken, owed or promised back belongs to the people who can "
+      "see the ledger.",
+      "When a customer describes something that used to work, look for the part of the product "
+      "that broke.",
       "Names, addresses and ways to sign in are changed by the team that can prove who is asking.",
-      "If two topics appear in one ticket, the one that stops the customer from working comes first.",
-      "A polite tone does not make a ticket less urgent, and an angry one does not make it more so.",
+      "If two topics appear in one ticket, the one that stops the customer from working comes "
+      "first.",
+      "A polite tone does not make a ticket less urgent, and an angry one does not make it more "
+      "so.",
       "Do not guess what a customer might want next; sort by what the ticket says.",
   };
   constexpr std::size_t kFullTexts = 4;  // Whole prompts are slow, and equal in length.
@@ -194,16 +203,20 @@ Result<std::vector<SharePoint>> time_shares(Engine& engine, const Task& task,
         grown.instructions += std::string(" ") + kRules[rule++ % kRules.size()];
       }
     }
-    const Texts few(texts.begin(), texts.begin() + static_cast<std::ptrdiff_t>(std::min(kFullTexts, texts.size())));
+    const Texts few(texts.begin(), texts.begin() + static_cast<std::ptrdiff_t>(
+                                                       std::min(kFullTexts, texts.size())));
     INCIPIT_TRY(const double warm, timed(*classifier, texts, Route::kBatched, {}));
     INCIPIT_TRY(const double full, timed(*classifier, few, Route::kFull, {}));
     INCIPIT_TRY(const double batched, timed(*classifier, texts, Route::kBatched, {}));
     INCIPIT_TRY(const double suffix, mean_suffix_tokens(*classifier, rows));
     const auto prefix = static_cast<double>(classifier->report().prefix_tokens);
-    SharePoint point{.series = precision, .prefix_tokens = classifier->report().prefix_tokens,
-                     .static_share = prefix / (prefix + suffix),
-                     .full_ms = full * 1e3 / static_cast<double>(few.size()),
-                     .batched_ms = std::min(batched, warm) * 1e3 / static_cast<double>(texts.size()), .speed_up = 0};
+    SharePoint point{
+        .series = precision,
+        .prefix_tokens = classifier->report().prefix_tokens,
+        .static_share = prefix / (prefix + suffix),
+        .full_ms = full * 1e3 / static_cast<double>(few.size()),
+        .batched_ms = std::min(batched, warm) * 1e3 / static_cast<double>(texts.size()),
+        .speed_up = 0};
     point.speed_up = point.full_ms / point.batched_ms;
     points.push_back(point);
   }

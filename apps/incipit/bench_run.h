@@ -34,7 +34,8 @@ struct EqualityCheck {
   std::size_t labelled = 0;          // Rows with a true label.
 
   [[nodiscard]] bool all_equal() const {
-    return equal_cached == texts && equal_batched == texts && equal_full_batched == texts && equal_labels == texts;
+    return equal_cached == texts && equal_batched == texts && equal_full_batched == texts &&
+           equal_labels == texts;
   }
 };
 
@@ -43,7 +44,8 @@ Result<EqualityCheck> check_equality(Classifier& classifier, const std::vector<L
                                      const OnTexts& on_texts);
 
 // Times every mode in `rounds` rounds; one entry for each mode, speed-up against kFull.
-Result<std::vector<ModeTime>> time_modes(Classifier& classifier, const std::vector<LabelledText>& rows,
+Result<std::vector<ModeTime>> time_modes(Classifier& classifier,
+                                         const std::vector<LabelledText>& rows,
                                          const std::string& precision, std::size_t rounds,
                                          const OnTexts& on_texts);
 

@@ -25,14 +25,19 @@ void print_machine(const DoctorReport& report, std::FILE* out) {
   for (const std::string& broken : report.broken_instructions) {
     print(out, "", broken + " is announced but does not work here; it is not used");
   }
-  print(out, "memory", mib(report.memory_available_bytes) + " available, " + mib(report.memory_peak_bytes) + " taken at most by this process");
+  print(out, "memory",
+        mib(report.memory_available_bytes) + " available, " + mib(report.memory_peak_bytes) +
+            " taken at most by this process");
   print(out, "cache", report.home);
   std::string precisions;
-  for (const std::string& precision : report.precisions) precisions += (precisions.empty() ? "" : ", ") + precision;
+  for (const std::string& precision : report.precisions)
+    precisions += (precisions.empty() ? "" : ", ") + precision;
   print(out, "runtime", report.runtime + " (CPU; precisions: " + precisions + ")");
   for (const DoctorModel& model : report.models) {
     const std::string name = std::filesystem::path(model.file).filename().string();
-    print(out, "model", name + (model.refused.empty() ? ": " + model.summary : ": cannot be used: " + model.refused));
+    print(out, "model",
+          name + (model.refused.empty() ? ": " + model.summary
+                                        : ": cannot be used: " + model.refused));
   }
 }
 
@@ -43,12 +48,18 @@ void print_runs(const DoctorReport& report, std::FILE* out) {
       print(out, "law", way + ": cannot run here: " + run.refused);
       continue;
     }
-    print(out, "law", way + ": " + (run.exact ? "exact, to the last bit" : "APPROXIMATE: " + run.approximate_reason));
-    print(out, "", "passes of at least " + std::to_string(run.rows_min) + " rows (" + std::to_string(run.rows_needed) +
-                       " needed), logits of " + std::to_string(run.logits_rows_min) + " (" + std::to_string(run.logits_rows_needed) +
-                       " needed), a lone token " + (run.lone_token_needs_filler ? "needs" : "does not need") + " a filler");
+    print(out, "law",
+          way + ": " +
+              (run.exact ? "exact, to the last bit" : "APPROXIMATE: " + run.approximate_reason));
+    print(out, "",
+          "passes of at least " + std::to_string(run.rows_min) + " rows (" +
+              std::to_string(run.rows_needed) + " needed), logits of " +
+              std::to_string(run.logits_rows_min) + " (" + std::to_string(run.logits_rows_needed) +
+              " needed), a lone token " +
+              (run.lone_token_needs_filler ? "needs" : "does not need") + " a filler");
     char line[96];
-    std::snprintf(line, sizeof(line), "%zu bytes of memory a token; first-start self-test %.0f ms", run.cell_bytes, run.ms_self_test);
+    std::snprintf(line, sizeof(line), "%zu bytes of memory a token; first-start self-test %.0f ms",
+                  run.cell_bytes, run.ms_self_test);
     print(out, "", line);
   }
 }
@@ -57,7 +68,8 @@ void print_runs(const DoctorReport& report, std::FILE* out) {
 
 int run_doctor(std::span<const std::string> arguments, const Surroundings& around) {
   CLI::App app(
-      "Shows what this machine can do, and proves on it that cached, batched and whole prompts agree "
+      "Shows what this machine can do, and proves on it that cached, batched and whole prompts "
+      "agree "
       "to the last bit. Exit code 4 if they do not.",
       "incipit doctor");
   EngineFlags flags;
@@ -69,7 +81,9 @@ int run_doctor(std::span<const std::string> arguments, const Surroundings& aroun
   if (!options) return fail(options.error(), around);
   const bool asked = !flags.model.empty();
   if (quick || (!asked && !std::filesystem::exists(options->model))) options->model.clear();
-  options->on_event = [&](const std::string& event) { std::fprintf(around.err, "%s\n", event.c_str()); };
+  options->on_event = [&](const std::string& event) {
+    std::fprintf(around.err, "%s\n", event.c_str());
+  };
   const auto report = examine(*options);
   if (!report) return fail(report.error(), around);
   print_machine(*report, around.out);
