@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
+// Tests src/engine/engine.cc
+// Tests src/engine/loaded_model.cc
+//
 // How an engine starts: what it keeps, what it needs, and what it says when it cannot.
 #include <gtest/gtest.h>
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
+// Tests src/model/graph_builder.cc
+//
 // The law of bits (docs/adr/0002) on a real model: whatever way the tokens took, the bits are
 // those of the whole prompt in one piece.
 #include <gtest/gtest.h>

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
+// Tests src/model/openvino_runtime.cc
+// Tests src/model/openvino_machine.cc
+//
 // The OpenVINO runtime keeps the contract on a real model, in every precision of this CPU.
 #include "conformance/runtime_conformance.h"
 
