@@ -47,7 +47,7 @@ class Rows(ProgramTest):
         for row in unreadable:
             self.assertEqual(row["status"], "error")
             self.assertRegex(row["message"], r"\d+")
-        self.assertIn(10, by_id)  # A line without a usable id goes by its number.
+        self.assertIn(11, by_id)  # A line without a usable id goes by its number.
         alone = self.classify(stdin=lines[0] + b"\n" + lines[-1] + b"\n")
         self.assertEqual(alone.out.splitlines(), [ended.out.splitlines()[0], ended.out.splitlines()[-1]])
 
@@ -105,13 +105,14 @@ class Rows(ProgramTest):
         self.assertRegex(rows[2]["message"], r"5.*4.*3|4 cells.*3")
 
     def test_fields_of_other_names(self):
-        source = self.file("in.tsv", "key\tTitle\tBody\tqueue\n1\tInvoice\tis wrong\tbilling\n")
+        source = self.file("in.tsv", "key\tTitle\tBody\tqueue\tfrom\n"
+                           "1\tInvoice\tis wrong\tbilling\tweb\n")
         output = self.path("out.jsonl")
         ended = self.classify(source, "--text-field", "Title,Body", "--join", " ", "--id-field", "key",
                               "--label-field", "queue", "--keep", "-o", output)
         self.expect(ended, DONE, "accuracy", "of 1 labelled row")
         row = json.loads(output.read_bytes())
-        self.assertEqual((row["id"], row["Title"]), ("1", "Invoice"))
+        self.assertEqual((row["id"], row["from"]), ("1", "web"))
         wrong = self.classify(source, "--text-field", "Subject")
         self.expect(wrong, USAGE, "Subject", "Title")
 

@@ -59,6 +59,7 @@ class Stop(ProgramTest):
             report = self.path("report.json")
             self.check_resumes_to(self.whole(), "--report", report)
             self.assertEqual(json.loads(report.read_bytes())["resumed"], len(rows))
+            self.output.unlink()
 
     def test_ctrl_c_with_standard_output(self):
         process = Process(self.arguments(self.input, *SLOW), stdout=subprocess.PIPE)
@@ -136,16 +137,24 @@ class Stop(ProgramTest):
         self.assertFalse(self.output.exists())
         self.check_resumes_to(self.whole())
 
+    def full_device(self):
+        """A link to it: a program that renames over its output shall not hit the machine's own."""
+        link = self.path("full")
+        link.symlink_to("/dev/full")
+        return link
+
     def test_full_device(self):
-        ended = self.classify(self.input, "-o", "/dev/full")
-        self.expect(ended, FAILED, "/dev/full", "No space left")
+        ended = self.classify(self.input, "-o", self.full_device())
+        self.expect(ended, FAILED, "full", "No space left")
+        self.assertTrue(self.path("full").is_symlink())
         with open("/dev/full", "wb") as full:
             ended = self.classify(self.input, stdout=full)
         self.expect(ended, FAILED, "standard output", "No space left")
 
     def test_full_disk_for_the_report(self):
-        ended = self.classify(self.input, "-o", self.output, "--report", "/dev/full")
-        self.expect(ended, FAILED, "/dev/full")
+        ended = self.classify(self.input, "-o", self.output, "--report", self.full_device())
+        self.expect(ended, FAILED, "full", "No space left")
+        self.assertTrue(self.path("full").is_symlink())
         self.assertTrue(self.output.exists())
 
     def test_closed_pipe(self):
