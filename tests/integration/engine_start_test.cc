@@ -133,7 +133,7 @@ TEST_F(EngineStart, RefusesATaskThatTheContextCannotHold) {
   const auto refused = engine->classifier(ticket_task(), {});
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument) << refused.error().message;
-  expect_in(refused.error().message, "--ctx-size");
+  expect_in(refused.error().message, "raise the context size");
 }
 
 // Run in processes of their own, below.
