@@ -140,7 +140,7 @@ TEST_F(EngineStart, RefusesATaskThatTheContextCannotHold) {
   const auto refused = engine->classifier(ticket_task(), {});
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument) << refused.error().message;
-  expect_in(refused.error().message, "--ctx-size");
+  expect_in(refused.error().message, "raise the context size");
 }
 
 // Each of the next two tests starts itself again in processes of its own, told by a variable.
