@@ -11,7 +11,7 @@
 
 #include "base/file.h"
 #include "base/hash.h"
-#include "support/prompt_model.h"
+#include "support/must.h"
 
 namespace incipit::model {
 namespace {
@@ -41,7 +41,7 @@ class Variable {
 };
 
 TEST(ModelCache, TheMostSpecificHomeWins) {
-  const Variable user("HOME", "/folder/someone");
+  const Variable user("HOME", "/users/someone");
   const Variable xdg("XDG_CACHE_HOME", "/xdg");
   const Variable own("INCIPIT_HOME", "/own");
   EXPECT_EQ(cache_home("/asked"), "/asked");
@@ -50,7 +50,7 @@ TEST(ModelCache, TheMostSpecificHomeWins) {
     const Variable none("INCIPIT_HOME", nullptr);
     EXPECT_EQ(cache_home(""), "/xdg/incipit");
     const Variable empty("XDG_CACHE_HOME", "");
-    EXPECT_EQ(cache_home(""), "/folder/someone/.cache/incipit");
+    EXPECT_EQ(cache_home(""), "/users/someone/.cache/incipit");
   }
 }
 
@@ -99,9 +99,9 @@ TEST_F(RememberedHash, IsComputedAgainForAFileThatChanged) {
 TEST_F(RememberedHash, ADamagedMemoryIsNotBelieved) {
   const std::string want = must(remembered_sha256(path_, home_));
   const std::string kept = must(read_file(memory(), 4096));
-  for (const std::string& damaged :
-       {std::string(), std::string("\n"), kept.substr(0, kept.size() - 1), kept + "0",
-        std::string(5000, 'x'), kept.substr(0, kept.find('\n') + 1) + std::string(64, '?')}) {
+  for (const std::string& damaged : {std::string(), std::string("\n"), kept.substr(0, kept.size() - 1),
+                                     kept + "0", std::string(5000, 'x'),
+                                     kept.substr(0, kept.find('\n') + 1) + std::string(64, '?')}) {
     must(write_file(memory(), damaged));
     EXPECT_EQ(must(remembered_sha256(path_, home_)), want) << damaged.substr(0, 80);
   }

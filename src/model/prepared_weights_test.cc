@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "base/file.h"
-#include "support/prompt_model.h"
+#include "support/must.h"
 #include "support/tiny_model.h"
 
 namespace incipit::model {

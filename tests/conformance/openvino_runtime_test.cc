@@ -2,6 +2,9 @@
 //
 // The OpenVINO runtime on a model of two layers keeps the contract, in every precision that this
 // CPU has. (On a real model: tests/integration.)
+// Tests src/model/openvino_runtime.cc
+// Tests src/model/openvino_machine.cc
+// Tests src/model/graph_builder.cc
 #include <gtest/gtest.h>
 
 #include <map>

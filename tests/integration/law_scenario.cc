@@ -9,7 +9,7 @@
 #include <sstream>
 #include <utility>
 
-#include "support/prompt_model.h"
+#include "support/must.h"
 
 namespace incipit::test {
 namespace {
