@@ -16,6 +16,7 @@
 #include "incipit/engine_flags.h"
 #include "incipit/exit_code.h"
 #include "incipit/task_file.h"
+#include "incipit/task_flags.h"
 #include "incipit/terminal_text.h"
 
 namespace incipit::app {
@@ -36,6 +37,9 @@ constexpr const char* kFooter =
     "  incipit bench classify --task task.json labelled.jsonl --report report.html\n\n"
     "Exit codes: 0 done, 2 usage or input, 3 model, memory or disk, 4 a score differs from that of "
     "the whole prompt, 130 interrupted.";
+
+// The longest prefix of the report, 2,000 tokens, is held beside whole prompts of that length.
+constexpr std::size_t kReportCells = 6144;
 
 struct BenchFlags {
   EngineFlags engine;
@@ -91,10 +95,11 @@ OnTexts progress(const BenchFlags& flags, const std::string& precision,
 Result<void> bench_precision(const BenchFlags& flags, EngineOptions options, const Task& task,
                              const std::vector<LabelledText>& rows, const Surroundings& around,
                              BenchResult& result) {
+  if (!flags.report.empty()) options.ctx_size = std::max(options.ctx_size, kReportCells);
   options.on_event = [&](const std::string& event) { say(flags, around, event); };
   INCIPIT_TRY(const auto engine, around.open_engine(options));
-  INCIPIT_TRY(const auto classifier, engine->classifier(task, {}));
-  const ClassifierReport& facts = classifier->report();
+  INCIPIT_TRY(auto classifier, make_classifier(*engine, flags.task, task, {}));
+  const ClassifierReport facts = classifier->report();
   const std::string& precision = facts.precision;
   const OnTexts on_texts = progress(flags, precision, around);
   say(flags, around, precision + ": comparing labels and scores with those of whole prompts");
@@ -108,8 +113,9 @@ Result<void> bench_precision(const BenchFlags& flags, EngineOptions options, con
   INCIPIT_TRY(auto times, time_modes(*classifier, rows, precision, flags.rounds, on_texts));
   std::ranges::move(times, std::back_inserter(result.modes));
   if (flags.report.empty()) return {};
+  classifier.reset();  // The classifiers that follow need its cells.
   say(flags, around, precision + ": batch sizes and prefix lengths for the report (some minutes)");
-  INCIPIT_TRY(auto batches, time_batches(*engine, task, rows, precision, on_texts));
+  INCIPIT_TRY(auto batches, time_batches(*engine, task, rows, precision, flags.rounds, on_texts));
   std::ranges::move(batches, std::back_inserter(result.batches));
   INCIPIT_TRY(auto shares, time_shares(*engine, task, rows, precision, on_texts));
   std::ranges::move(shares, std::back_inserter(result.shares));

@@ -201,9 +201,8 @@ Result<std::vector<ModeTime>> time_modes(Classifier& classifier,
 
 Result<std::vector<BatchPoint>> time_batches(Engine& engine, const Task& task,
                                              const std::vector<LabelledText>& rows,
-                                             const std::string& precision,
+                                             const std::string& precision, std::size_t rounds,
                                              const OnTexts& on_texts) {
-  constexpr std::size_t kRounds = 3;
   constexpr std::size_t kTexts = 64;
   const Texts unique = distinct(texts_of(rows));
   Texts texts;
@@ -212,7 +211,7 @@ Result<std::vector<BatchPoint>> time_batches(Engine& engine, const Task& task,
   for (std::size_t batch = 1; batch <= kTexts; batch *= 2) {
     INCIPIT_TRY(const auto classifier, engine.classifier(task, {.batch = batch}));
     std::vector<double> seconds;
-    for (std::size_t round = 0; round < kRounds; ++round) {
+    for (std::size_t round = 0; round < rounds; ++round) {
       INCIPIT_TRY(const double took, timed(*classifier, texts, Route::kBatched, on_texts));
       seconds.push_back(took);
     }

@@ -50,10 +50,11 @@ Result<std::vector<ModeTime>> time_modes(Classifier& classifier,
                                          const std::string& precision, std::size_t rounds,
                                          const OnTexts& on_texts);
 
-// ms per text for batches of 1, 2, 4, ... texts. The median of three rounds.
+// ms per text for batches of 1, 2, 4, ... texts, the median of `rounds` rounds.
 Result<std::vector<BatchPoint>> time_batches(Engine& engine, const Task& task,
                                              const std::vector<LabelledText>& rows,
-                                             const std::string& precision, const OnTexts& on_texts);
+                                             const std::string& precision, std::size_t rounds,
+                                             const OnTexts& on_texts);
 
 // Speed-up against whole prompts for prefixes of about 50 to 2,000 tokens: the task's own
 // instructions with more and more house rules behind them.

@@ -136,12 +136,12 @@ struct ExplainFlags {
 // Returns the exit code.
 Result<int> explain(const ExplainFlags& flags, const Surroundings& around) {
   INCIPIT_TRY(EngineOptions options, engine_options(flags.engine));
-  INCIPIT_TRY(Task task, read_task(flags.task));
+  INCIPIT_TRY(const Task task, read_task(flags.task));
   options.on_event = [&around](const std::string& event) {
     std::fprintf(around.err, "incipit: %s\n", printable(event, LineEnds::kKept).c_str());
   };
   INCIPIT_TRY(const auto engine, around.open_engine(options));
-  INCIPIT_TRY(const auto classifier, engine->classifier(std::move(task), {}));
+  INCIPIT_TRY(const auto classifier, make_classifier(*engine, flags.task.path, task, {}));
   INCIPIT_TRY(const Explanation explanation, classifier->explain(flags.text));
   print_explanation(around.out, *classifier, explanation);
   for (const std::string& warning : classifier->report().warnings) {

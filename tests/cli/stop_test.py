@@ -8,13 +8,15 @@ import subprocess
 import time
 import unittest
 
-from program import (DONE, FAILED, INTERRUPTED, USAGE, Process, ProgramTest, distinct_texts, run)
+from program import (FAILED, HOME, INTERRUPTED, USAGE, Process, ProgramTest, distinct_texts, run)
 
-ROWS = 150
+ROWS = 80
 SLOW = ("--batch", "2")  # Many small passes: time to stop in between.
 
 
 class Stop(ProgramTest):
+    wholes = {}
+
     def setUp(self):
         super().setUp()
         texts = distinct_texts(ROWS)
@@ -27,10 +29,12 @@ class Stop(ProgramTest):
         return self.arguments(self.input, "-o", self.output, *more, **how)
 
     def whole(self, *more):
-        """What an undisturbed run writes."""
-        output = self.path("whole.jsonl")
-        self.expect(self.classify(self.input, "-o", output, "--quiet", *more), 1)
-        return output.read_bytes()
+        """What an undisturbed run writes; the rows are the same in every test."""
+        if more not in self.wholes:
+            output = self.path("whole.jsonl")
+            self.expect(self.classify(self.input, "-o", output, "--quiet", *more), 1)
+            self.wholes[more] = output.read_bytes()
+        return self.wholes[more]
 
     def part(self):
         return self.path("out.jsonl.part").read_bytes()
@@ -122,7 +126,6 @@ class Stop(ProgramTest):
 
     def test_resume_with_another_model(self):
         self.interrupted()
-        from program import HOME
         other = HOME / "models" / "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf"
         self.expect(run(*self.job("--resume", model=other)), USAGE, "out.jsonl.state")
 
@@ -132,7 +135,7 @@ class Stop(ProgramTest):
         self.assertEqual(self.output.read_bytes(), self.whole())
 
     def test_full_disk(self):
-        ended = run(*self.job(*SLOW), file_bytes_max=6000)
+        ended = run(*self.job(*SLOW), file_bytes_max=4000)
         self.expect(ended, FAILED, "out.jsonl", "File too large")
         self.assertFalse(self.output.exists())
         self.check_resumes_to(self.whole())
@@ -178,7 +181,6 @@ class Stop(ProgramTest):
         self.assertEqual(self.output.read_bytes(), b"old\n")
         self.check_resumes_to(self.whole())
         self.assertEqual(self.expect(self.classify(self.input, "-o", self.output, "-q"), 1).err, "")
-        self.assertEqual(DONE, 0)
 
 
 if __name__ == "__main__":
