@@ -178,6 +178,19 @@ TEST(EngineTasks, ALongTextInShardsAgreesOnEveryRoute) {
   expect_routes_agree(*made, {text, example_tickets()[0]});
 }
 
+TEST(EngineTasks, OneLabelIsGivenWithoutAskingTheModel) {
+  Task task = ticket_task();
+  task.labels.resize(1);
+  task.examples.clear();
+  const auto made = must(engine_of(subjects().back()).classifier(task, {}));
+  const std::vector<std::string_view> texts{"anything", ""};
+  const auto labels = must(made->classify(texts));
+  EXPECT_EQ(labels[0].label, 0U);
+  EXPECT_EQ(labels[0].confidence, 1.0);
+  EXPECT_EQ(labels[1].error, "empty_text");
+  EXPECT_EQ(made->counters().tokens_evaluated, 0U);
+}
+
 TEST(EngineTasks, AContentFreeBiasIsAScoreOfEachLabel) {
   const auto made = must(engine_of(subjects().back()).classifier(ticket_task(), {}));
   const auto bias = must(made->content_free_bias());
