@@ -43,7 +43,7 @@ constexpr std::size_t kReportCells = 6144;
 
 struct BenchFlags {
   EngineFlags engine;
-  std::string task = "examples/tickets/task.json";
+  std::string task = "examples/tickets/bench_task.json";
   std::string tickets = "examples/tickets/bench_tickets.jsonl";
   std::size_t rounds = 3;
   std::string report;

@@ -112,7 +112,9 @@ TEST_F(FileTest, ClosedPipeIsExhaustion) {
 TEST_F(FileTest, BorrowedDescriptorStaysOpen) {
   std::array<int, 2> ends{};
   ASSERT_EQ(::pipe(ends.data()), 0);
-  { const File file = File::borrow(ends[1], "pipe"); }
+  {
+    const File file = File::borrow(ends[1], "pipe");
+  }
   EXPECT_EQ(::write(ends[1], "x", 1), 1);
   ::close(ends[0]);
   ::close(ends[1]);

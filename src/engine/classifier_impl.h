@@ -49,9 +49,12 @@ class ClassifierImpl final : public Classifier {
   // The start, in classifier_start.cc.
   Result<void> choose_surface();
   Result<void> build_prompt(std::optional<LabelSurface> surface);
+  Result<prompt::TaskPrompt> make_prompt(const Task& task) const;
   Result<void> build_tree();
+  [[nodiscard]] std::size_t tokens_that_fit() const;
   Result<void> check_start();
   Result<void> check_tails();
+  Result<void> check_tail(const decode::LabelTree& tree, std::size_t label);
   Result<void> measure_drift(std::span<const std::string_view> texts);
   Result<double> example_mass();
   [[nodiscard]] std::vector<std::string_view> example_texts() const;
@@ -59,6 +62,8 @@ class ClassifierImpl final : public Classifier {
   Result<std::vector<std::vector<double>>> content_free_raw();
 
   void set_option(double TaskOptions::* option, double value);
+  [[nodiscard]] bool is_foregone() const;
+  [[nodiscard]] static Scored foregone(const prompt::EncodedText& encoded);
   // Scores texts of one batch and appends to `results`, in order.
   Result<void> run_batch(std::span<const std::string_view> texts, Route route,
                          std::vector<Scored>& results);
@@ -73,6 +78,8 @@ class ClassifierImpl final : public Classifier {
   LoadedModel& loaded_;
   Task task_;
   ClassifierOptions options_;
+  std::optional<LabelSurface> surface_;  // As chosen; empty: as the task says.
+  std::size_t tokens_max_ = 0;           // Of a whole prompt with its longest answer.
   std::optional<prompt::TaskPrompt> prompt_;
   std::optional<decode::LabelTree> tree_;        // Empty in a multi-label task.
   std::optional<decode::AnswerTokens> answers_;  // Set in a multi-label task.

@@ -78,18 +78,36 @@ Result<std::unique_ptr<ClassifierImpl>> ClassifierImpl::create(LoadedModel& load
   return made;
 }
 
+Result<prompt::TaskPrompt> ClassifierImpl::make_prompt(const Task& task) const {
+  return prompt::TaskPrompt::build(task, *loaded_.tokenizer, *loaded_.chat_template,
+                                   {.tokens_max = tokens_max_, .surface = surface_});
+}
+
 Result<void> ClassifierImpl::build_prompt(std::optional<LabelSurface> surface) {
   scorer_.reset();  // Before what it points to.
-  const std::size_t tokens_max = loaded_.runtime->limits().context_tokens;
-  INCIPIT_TRY(prompt_, prompt::TaskPrompt::build(task_, *loaded_.tokenizer, *loaded_.chat_template,
-                                                 {.tokens_max = tokens_max, .surface = surface}));
+  surface_ = surface;
+  tokens_max_ = loaded_.runtime->limits().context_tokens;
+  INCIPIT_TRY(prompt_, make_prompt(task_));
   INCIPIT_TRY_VOID(build_tree());
+  if (tokens_that_fit() < tokens_max_) {
+    tokens_max_ = tokens_that_fit();
+    INCIPIT_TRY(prompt_, make_prompt(task_));
+  }
   scorer_.emplace(*loaded_.runtime, tree_ ? &*tree_ : nullptr, answers_ ? &*answers_ : nullptr);
   const auto begin = std::chrono::steady_clock::now();
   INCIPIT_TRY_VOID(scorer_->set_prefix(prompt_->prefix()));
   report_.ms_prefix =
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
   return {};
+}
+
+// The longest prompt that the cells hold for certain. The ticket forks from the prefix, and the
+// parts of an answer from the ticket, at most one for each of its tokens; every fork may waste
+// some cells.
+std::size_t ClassifierImpl::tokens_that_fit() const {
+  const model::Limits& limits = loaded_.runtime->limits();
+  const std::size_t forks = 1 + (tree_ ? tree_->tokens_deepest() : 1);
+  return limits.cells - std::min(limits.cells, forks * limits.fork_cells);
 }
 
 Result<void> ClassifierImpl::build_tree() {
@@ -163,6 +181,10 @@ Result<void> ClassifierImpl::choose_surface() {
 
 Result<void> ClassifierImpl::check_start() {
   const auto texts = example_texts();
+  if (is_foregone()) {
+    report_.warnings.push_back("the task has one label: every text gets it, the model is not asked");
+    return {};
+  }
   INCIPIT_TRY(const double mass, example_mass());
   if (mass < kMassLow) {
     report_.warnings.push_back("the labels get only " + two_digits(mass) +
@@ -200,26 +222,33 @@ Result<void> ClassifierImpl::check_tails() {
                                         .normalise = Normalise::kNone,
                                         .end_token = true,
                                         .end = prompt_->end_of_turn()}));
-  TextScorer scorer(*loaded_.runtime, &tree, nullptr);
-  INCIPIT_TRY_VOID(scorer.set_prefix(prompt_->prefix()));
-  for (const LabelDefinition& label : task_.labels) {
-    const auto example = std::ranges::find(task_.examples, label.name, &Example::label);
-    if (example == task_.examples.end()) continue;
-    INCIPIT_TRY(const auto parts,
-                parts_of(prompt_->encode(example->text), example->text, Route::kBatched));
-    if (parts.empty()) continue;
-    INCIPIT_TRY(const auto scores, scorer.score(std::span(parts).first(1), 0));
-    if (!scores.front().error.empty()) continue;
-    double tail = -std::numeric_limits<double>::infinity();
-    for (std::size_t s = 0; s < tree.surfaces().size(); ++s) {
-      if (&task_.labels[tree.surfaces()[s].label] != &label) continue;
-      tail = std::max(tail, scores.front().surfaces[s] - scores.front().first_tokens[s]);
-    }
-    if (tail < kTailLow) {
-      report_.warnings.push_back(
-          "label \"" + label.name + "\": after its first token the rest has probability " +
-          two_digits(std::exp(tail)) + " on its example; --scoring sequence compares whole labels");
-    }
+  const decode::LabelTree* before = scorer_->use_tree(&tree);
+  Result<void> checked;
+  for (std::size_t label = 0; checked && label < task_.labels.size(); ++label) {
+    checked = check_tail(tree, label);
+  }
+  scorer_->use_tree(before);
+  return checked;
+}
+
+Result<void> ClassifierImpl::check_tail(const decode::LabelTree& tree, std::size_t label) {
+  const std::string& name = task_.labels[label].name;
+  const auto example = std::ranges::find(task_.examples, name, &Example::label);
+  if (example == task_.examples.end()) return {};
+  INCIPIT_TRY(const auto parts,
+              parts_of(prompt_->encode(example->text), example->text, Route::kBatched));
+  if (parts.empty()) return {};
+  INCIPIT_TRY(const auto scores, scorer_->score(std::span(parts).first(1), 0));
+  if (!scores.front().error.empty()) return {};
+  double tail = -std::numeric_limits<double>::infinity();
+  for (std::size_t s = 0; s < tree.surfaces().size(); ++s) {
+    if (tree.surfaces()[s].label != label) continue;
+    tail = std::max(tail, scores.front().surfaces[s] - scores.front().first_tokens[s]);
+  }
+  if (tail < kTailLow) {
+    report_.warnings.push_back(
+        "label \"" + name + "\": after its first token the rest has probability " +
+        two_digits(std::exp(tail)) + " on its example; --scoring sequence compares whole labels");
   }
   return {};
 }
@@ -245,9 +274,7 @@ Result<void> ClassifierImpl::measure_drift(std::span<const std::string_view> tex
 Result<std::vector<std::vector<double>>> ClassifierImpl::content_free_raw() {
   Task task = task_;
   task.options.empty_text = EmptyTextPolicy::kScore;
-  const std::size_t tokens_max = loaded_.runtime->limits().context_tokens;
-  INCIPIT_TRY(auto own, prompt::TaskPrompt::build(task, *loaded_.tokenizer, *loaded_.chat_template,
-                                                  {.tokens_max = tokens_max, .surface = {}}));
+  INCIPIT_TRY(auto own, make_prompt(task));
   std::swap(*prompt_, own);
   auto scored = score(kContentFree, Route::kBatched);
   std::swap(*prompt_, own);

@@ -1,15 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/text_scorer.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
+
+#include "prompt/ticket_text.h"
 
 namespace incipit::engine {
 
 Result<void> TextScorer::set_prefix(TokenSpan prefix) {
+  prefix_.reset();
+  prefix_tokens_.assign(prefix.begin(), prefix.end());
+  return hold_prefix();
+}
+
+Result<void> TextScorer::hold_prefix() {
+  if (prefix_) return {};
   INCIPIT_TRY(model::Sequence sequence, model::Sequence::create(runtime_));
-  if (!prefix.empty()) {
-    const model::Step step{.sequence = sequence.id(), .tokens = prefix, .logits_rows = {}};
+  if (!prefix_tokens_.empty()) {
+    const model::Step step{.sequence = sequence.id(), .tokens = prefix_tokens_, .logits_rows = {}};
     if (const auto logits = runtime_.evaluate({&step, 1}); !logits) {
       return std::unexpected(logits.error());
     }
@@ -26,11 +36,26 @@ void TextScorer::count(const decode::PassCounters& counters) {
 
 Result<std::vector<PartScores>> TextScorer::score(std::span<const PromptPart> parts,
                                                   std::size_t rows_max) {
+  if (std::ranges::any_of(parts, &PromptPart::shares_prefix)) {
+    INCIPIT_TRY_VOID(hold_prefix());
+  }
+  INCIPIT_TRY(auto results, score_beside_prefix(parts, rows_max));
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (parts[i].shares_prefix || results[i].error != prompt::kTooLong || !prefix_) continue;
+    prefix_.reset();
+    INCIPIT_TRY(auto alone, score_beside_prefix(parts.subspan(i, 1), rows_max));
+    results[i] = std::move(alone.front());
+  }
+  return results;
+}
+
+Result<std::vector<PartScores>> TextScorer::score_beside_prefix(std::span<const PromptPart> parts,
+                                                                std::size_t rows_max) {
   std::vector<decode::ScorePrompt> prompts;
   prompts.reserve(parts.size());
   for (const PromptPart& part : parts) {
-    prompts.push_back({.base = prefix_.id(),
-                       .shared = part.shares_prefix ? prefix_.length() : 0,
+    prompts.push_back({.base = prefix_ ? prefix_->id() : model::SequenceId{},
+                       .shared = part.shares_prefix ? prefix_tokens_.size() : 0,
                        .suffix = part.suffix});
   }
   decode::PassLimits limits;

@@ -11,6 +11,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "decode/label_scorer.h"
@@ -49,13 +50,23 @@ class TextScorer {
   // Computes the prefix that parts may share.
   Result<void> set_prefix(TokenSpan prefix);
 
-  // One result for each part, in order; `rows_max` bounds a pass, 0 leaves it to memory.
+  // Scores another tree from here on, over the same prefix; returns the one before.
+  const decode::LabelTree* use_tree(const decode::LabelTree* tree) {
+    return std::exchange(tree_, tree);
+  }
+
+  // One result for each part, in order; `rows_max` bounds a pass, 0 leaves it to memory. A whole
+  // prompt that finds no room beside the prefix takes its cells; the next part that shares the
+  // prefix computes it again.
   Result<std::vector<PartScores>> score(std::span<const PromptPart> parts, std::size_t rows_max);
 
   [[nodiscard]] const decode::PassCounters& counters() const { return counters_; }
 
  private:
   void count(const decode::PassCounters& counters);
+  Result<void> hold_prefix();
+  Result<std::vector<PartScores>> score_beside_prefix(std::span<const PromptPart> parts,
+                                                      std::size_t rows_max);
   Result<std::vector<PartScores>> score_tree(std::span<const decode::ScorePrompt> prompts,
                                              decode::PassLimits limits);
   Result<std::vector<PartScores>> score_questions(std::span<const decode::ScorePrompt> prompts,
@@ -65,7 +76,8 @@ class TextScorer {
   model::Runtime& runtime_;
   const decode::LabelTree* tree_;
   const decode::AnswerTokens* answers_;
-  model::Sequence prefix_;
+  TokenVector prefix_tokens_;
+  std::optional<model::Sequence> prefix_;  // Empty while a whole prompt needed its cells.
   decode::PassCounters counters_;
 };
 

@@ -11,7 +11,7 @@
 
 #include "base/file.h"
 #include "base/hash.h"
-#include "support/prompt_model.h"
+#include "support/must.h"
 
 namespace incipit::model {
 namespace {
@@ -41,7 +41,7 @@ class Variable {
 };
 
 TEST(ModelCache, TheMostSpecificHomeWins) {
-  const Variable user("HOME", "/home/someone");
+  const Variable user("HOME", "/users/someone");
   const Variable xdg("XDG_CACHE_HOME", "/xdg");
   const Variable own("INCIPIT_HOME", "/own");
   EXPECT_EQ(cache_home("/asked"), "/asked");
@@ -50,7 +50,7 @@ TEST(ModelCache, TheMostSpecificHomeWins) {
     const Variable none("INCIPIT_HOME", nullptr);
     EXPECT_EQ(cache_home(""), "/xdg/incipit");
     const Variable empty("XDG_CACHE_HOME", "");
-    EXPECT_EQ(cache_home(""), "/home/someone/.cache/incipit");
+    EXPECT_EQ(cache_home(""), "/users/someone/.cache/incipit");
   }
 }
 

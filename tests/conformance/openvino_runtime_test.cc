@@ -2,6 +2,9 @@
 //
 // The OpenVINO runtime on a model of two layers keeps the contract, in every precision that this
 // CPU has. (On a real model: tests/integration.)
+// Tests src/model/openvino_runtime.cc
+// Tests src/model/openvino_machine.cc
+// Tests src/model/graph_builder.cc
 #include <gtest/gtest.h>
 
 #include <map>
@@ -29,8 +32,8 @@ RuntimeUnderTest tiny(const Kind& kind) {
     return [kind, seed, kept = std::make_shared<RealRuntime>()]() -> model::Runtime& {
       if (!kept->runtime) {
         const std::string name = std::string(kind.name) + std::to_string(seed);
-        const std::string file =
-            tiny_model_file(name, {.architecture = kind.architecture, .context = 512, .seed = seed});
+        const std::string file = tiny_model_file(
+            name, {.architecture = kind.architecture, .context = 512, .seed = seed});
         *kept = open_proved_runtime(file, {.precision = kind.precision,
                                            .kv_type = kind.kv_type,
                                            .cells = 2048,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Runs one test of this program in a process of its own: for peaks of memory, and for two starts
-// at once. The test that is run is DISABLED_, so that nothing else runs it.
+// at once. What it shall do there it reads from the environment.
 #pragma once
 
 #include <spawn.h>
@@ -16,12 +16,11 @@ namespace incipit::test {
 
 class OwnProcess {
  public:
-  // `environment`: "NAME=value" lines besides the present ones.
+  // `environment`: "NAME=value" lines that go before the present ones.
   OwnProcess(const std::string& test, const std::vector<std::string>& environment) {
     std::string self = "/proc/self/exe";
     std::string filter = "--gtest_filter=" + test;
-    std::string disabled = "--gtest_also_run_disabled_tests";
-    char* arguments[] = {self.data(), filter.data(), disabled.data(), nullptr};
+    char* arguments[] = {self.data(), filter.data(), nullptr};
     std::vector<std::string> lines = environment;
     std::vector<char*> all;
     for (std::string& line : lines) all.push_back(line.data());

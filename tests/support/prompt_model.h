@@ -6,7 +6,6 @@
 
 #include <filesystem>
 #include <memory>
-#include <stdexcept>
 #include <string>
 #include <utility>
 
@@ -15,18 +14,9 @@
 #include "model/tokenizer.h"
 #include "prompt/task_prompt.h"
 #include "support/installed_models.h"
+#include "support/must.h"
 
 namespace incipit::test {
-
-template <typename T>
-T must(Result<T> result) {
-  if (!result) throw std::runtime_error(result.error().message);
-  return std::move(*result);
-}
-
-inline void must(const Result<void>& result) {
-  if (!result) throw std::runtime_error(result.error().message);
-}
 
 // A file of tests/golden/.
 inline std::string read_golden(const std::string& name) {

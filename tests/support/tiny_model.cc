@@ -4,6 +4,7 @@
 #include <random>
 
 #include "base/file.h"
+#include "support/must.h"
 #include "support/vocabulary_file.h"
 
 namespace incipit::test {

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "incipit/doctor.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "support/temp_dir.h"
+
+namespace incipit {
+namespace {
+
+TEST(Doctor, LooksAtTheMachineWithoutAModel) {
+  const test::TempDir folder;
+  const std::string home = folder.path("home");
+  const auto report = examine({.model = "", .home = home});
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_FALSE(report->cpu.empty());
+  EXPECT_GE(report->cores, 1U);
+  EXPECT_GT(report->memory_available_bytes, 0U);
+  EXPECT_EQ(report->home, home);
+  EXPECT_NE(report->runtime.find("OpenVINO"), std::string::npos);
+  EXPECT_TRUE(report->models.empty());
+  EXPECT_TRUE(report->runs.empty());
+}
+
+TEST(Doctor, SaysWhyAModelOfTheCacheDirectoryCannotBeUsed) {
+  const test::TempDir folder;
+  std::filesystem::create_directories(folder.path("models"));
+  const std::string broken = folder.file("models/broken.gguf", "GGUF, but no more than that..");
+  const auto report = examine({.model = "", .home = folder.path(".")});
+  ASSERT_TRUE(report) << report.error().message;
+  ASSERT_EQ(report->models.size(), 1U);
+  EXPECT_NE(report->models[0].refused.find("broken.gguf"), std::string::npos) << broken;
+}
+
+TEST(Doctor, RefusesAModelThatIsNotThere) {
+  const auto report = examine({.model = "/nonexistent/model.gguf"});
+  ASSERT_FALSE(report);
+  EXPECT_EQ(report.error().code, ErrorCode::kUnavailable);
+  EXPECT_NE(report.error().message.find("/nonexistent/model.gguf"), std::string::npos);
+}
+
+TEST(Doctor, IsNotWellWhereOneRunIsApproximate) {
+  DoctorReport report;
+  report.runs = {{.precision = "f32", .kv_type = "f32", .refused = "", .exact = true}};
+  EXPECT_TRUE(report.is_well());
+  report.runs.push_back({.precision = "bf16", .kv_type = "bf16", .refused = "not on this CPU"});
+  EXPECT_TRUE(report.is_well());
+  report.runs.push_back({.precision = "f32", .kv_type = "int8", .refused = "", .exact = false});
+  EXPECT_FALSE(report.is_well());
+}
+
+}  // namespace
+}  // namespace incipit
