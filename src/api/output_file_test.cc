@@ -21,8 +21,7 @@ TEST(OutputFile, TakesWhatARenameWouldReplaceForAStream) {
 
 TEST(OutputFile, GetsItsNameWhenItIsWhole) {
   test::TempDir dir;
-  dir.file("out.jsonl", "old\n");
-  auto output = OutputFile::open(dir.path("out.jsonl"));
+  auto output = OutputFile::open(dir.file("out.jsonl", "old\n"));
   ASSERT_TRUE(output) << output.error().message;
   ASSERT_TRUE(output->write("new\n"));
   EXPECT_EQ(dir.read("out.jsonl"), "old\n");
