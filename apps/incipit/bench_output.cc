@@ -1,25 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "incipit/bench_output.h"
 
+#include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstdarg>
 #include <cstdio>
 #include <ctime>
-#include <fstream>
+#include <string_view>
+
+#include "api/json_writer.h"
+#include "base/file.h"
+#include "incipit/terminal_text.h"
 
 namespace incipit::app {
 namespace {
 
-// Appends as printf() would print.
-[[gnu::format(printf, 2, 3)]] void add(std::string& text, const char* format, ...) {
-  std::array<char, 512> line{};
+// As printf() would print, in whatever room it takes.
+[[gnu::format(printf, 1, 2)]] std::string formatted(const char* format, ...) {
   va_list arguments;
   va_start(arguments, format);
-  std::vsnprintf(line.data(), line.size(), format, arguments);
+  va_list again;
+  va_copy(again, arguments);
+  const int length = std::vsnprintf(nullptr, 0, format, arguments);
   va_end(arguments);
-  text += line.data();
+  std::string text(static_cast<std::size_t>(std::max(length, 0)), '\0');
+  std::vsnprintf(text.data(), text.size() + 1, format, again);
+  va_end(again);
+  return text;
 }
+
+std::string one_line(std::string_view text) { return printable(text, LineEnds::kEscaped); }
 
 double prompt_tokens(const BenchResult& result) {
   return static_cast<double>(result.facts.prefix_tokens) + result.suffix_tokens;
@@ -38,62 +48,80 @@ std::string today() {
   return text.data();
 }
 
-void add_check(std::string& text, const std::string& precision, const EqualityCheck& check) {
-  add(text, "%s: cached = full: %zu of %zu, batched = full: %zu of %zu, full in one pass = full: %zu of %zu, labels: %zu of %zu\n",
-      precision.c_str(), check.equal_cached, check.texts, check.equal_batched, check.texts, check.equal_full_batched,
-      check.texts, check.equal_labels, check.texts);
-  if (check.labelled == 0) return;
-  add(text, "%s: right labels: %zu of %zu, with --calibrate batch %zu of %zu\n", precision.c_str(), check.right,
-      check.labelled, check.right_calibrated, check.labelled);
+std::string of(std::size_t part, std::size_t whole) {
+  return std::to_string(part) + " of " + std::to_string(whole);
+}
+
+std::string check_text(const std::string& precision, const EqualityCheck& check) {
+  std::string text = precision + ": cached = full: " + of(check.equal_cached, check.texts) +
+                     ", batched = full: " + of(check.equal_batched, check.texts) +
+                     ", full in one pass = full: " + of(check.equal_full_batched, check.texts) +
+                     ", labels: " + of(check.equal_labels, check.texts) + "\n";
+  if (check.labelled > 0) {
+    text += precision + ": right labels: " + of(check.right, check.labelled) +
+            ", with --calibrate batch: " + of(check.right_calibrated, check.labelled) + "\n";
+  }
+  return text;
 }
 
 }  // namespace
 
 std::string bench_text(const BenchResult& result) {
-  std::string text;
-  add(text, "%s, %s\n%s, %zu threads, instructions %s\n", result.facts.model_file.c_str(), result.facts.architecture.c_str(),
-      result.facts.runtime.c_str(), result.facts.threads, result.facts.instructions.c_str());
-  add(text, "tickets: %zu\n", result.rows);
-  add(text, "static prefix: %zu tokens\n", result.facts.prefix_tokens);
-  add(text, "full prompt: %.0f tokens (%.0f %% static)\n", prompt_tokens(result), static_percent(result));
-  for (const auto& [precision, check] : result.checks) add_check(text, precision, check);
+  const ClassifierReport& facts = result.facts;
+  std::string text = one_line(facts.model_file) + ", " + one_line(facts.architecture) + "\n" +
+                     facts.runtime + ", " + std::to_string(facts.threads) +
+                     (facts.threads == 1 ? " thread" : " threads") + ", instructions " +
+                     facts.instructions + "\n";
+  text += "tickets: " + std::to_string(result.rows) + "\n";
+  text += "static prefix: " + std::to_string(facts.prefix_tokens) + " tokens\n";
+  text += formatted("full prompt: %.0f tokens (%.0f %% static)\n", prompt_tokens(result),
+                    static_percent(result));
+  for (const auto& [precision, check] : result.checks) text += check_text(precision, check);
   for (const ModeTime& mode : result.modes) {
-    add(text, "\n%s, %s\n  total: %.2f s\n  %.1f ms per ticket\n  speed-up: %.2fx\n", mode.precision.c_str(),
-        std::string(mode_name(mode.mode)).c_str(), mode.total_s, mode.ms_per_ticket, mode.speed_up);
+    text += "\n" + mode.precision + ", " + std::string(mode_name(mode.mode)) + "\n";
+    text += formatted("  total: %.2f s\n  %.1f ms per ticket\n  speed-up: %.2fx\n", mode.total_s,
+                      mode.ms_per_ticket, mode.speed_up);
   }
   return text;
 }
 
 std::string bench_json(const BenchResult& result) {
-  // Names in this object are our own words and numbers; the model's file name is the only text
-  // from outside, and JSON is told apart from it by escaping.
-  std::string name;
-  for (const char c : result.facts.model_file) {
-    if (c == '"' || c == '\\') name += '\\';
-    name += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+  api::JsonWriter json(2);
+  json.begin_object();
+  json.key("incipit").string(INCIPIT_VERSION);
+  json.key("model").string(result.facts.model_file);
+  json.key("sha256").string(result.facts.model_sha256);
+  json.key("runtime").string(result.facts.runtime);
+  json.key("instructions").string(result.facts.instructions);
+  json.key("threads").number(result.facts.threads);
+  json.key("tickets").number(result.rows);
+  json.key("prefix_tokens").number(result.facts.prefix_tokens);
+  json.key("prompt_tokens").number(prompt_tokens(result));
+  json.key("checks").begin_array();
+  for (const auto& [precision, check] : result.checks) {
+    json.begin_object().key("precision").string(precision);
+    json.key("texts").number(check.texts);
+    json.key("cached_equal").number(check.equal_cached);
+    json.key("batched_equal").number(check.equal_batched);
+    json.key("full_batched_equal").number(check.equal_full_batched);
+    json.key("labels_equal").number(check.equal_labels);
+    json.key("labelled").number(check.labelled);
+    json.key("right").number(check.right);
+    json.key("right_calibrated").number(check.right_calibrated).end_object();
   }
-  std::string text;
-  add(text, "{\"model\":\"%s\",\"sha256\":\"%s\",\"threads\":%zu,", name.c_str(), result.facts.model_sha256.c_str(), result.facts.threads);
-  add(text, "\"instructions\":\"%s\",\"tickets\":%zu,\"prefix_tokens\":%zu,\"prompt_tokens\":%.1f,", result.facts.instructions.c_str(),
-      result.rows, result.facts.prefix_tokens, prompt_tokens(result));
-  text += "\"checks\":[";
-  for (std::size_t i = 0; i < result.checks.size(); ++i) {
-    const auto& [precision, check] = result.checks[i];
-    add(text, "%s{\"precision\":\"%s\",\"texts\":%zu,\"cached_equal\":%zu,\"batched_equal\":%zu,\"full_batched_equal\":%zu,", i == 0 ? "" : ",",
-        precision.c_str(), check.texts, check.equal_cached, check.equal_batched, check.equal_full_batched);
-    add(text, "\"labels_equal\":%zu,\"labelled\":%zu,\"right\":%zu,\"right_calibrated\":%zu}", check.equal_labels, check.labelled,
-        check.right, check.right_calibrated);
+  json.end_array().key("modes").begin_array();
+  for (const ModeTime& mode : result.modes) {
+    json.begin_object().key("precision").string(mode.precision);
+    json.key("mode").string(mode_name(mode.mode));
+    json.key("total_s").number(mode.total_s);
+    json.key("ms_per_ticket").number(mode.ms_per_ticket);
+    json.key("speed_up").number(mode.speed_up).end_object();
   }
-  text += "],\"modes\":[";
-  for (std::size_t i = 0; i < result.modes.size(); ++i) {
-    const ModeTime& mode = result.modes[i];
-    add(text, "%s{\"precision\":\"%s\",\"mode\":\"%s\",\"total_s\":%.4f,\"ms_per_ticket\":%.3f,\"speed_up\":%.3f}", i == 0 ? "" : ",",
-        mode.precision.c_str(), std::string(mode_name(mode.mode)).c_str(), mode.total_s, mode.ms_per_ticket, mode.speed_up);
-  }
-  return text + "]}\n";
+  return json.end_array().end_object().take() + "\n";
 }
 
-Result<void> write_bench_html(const BenchResult& result, const std::string& command, const std::string& path) {
+Result<void> write_bench_html(const BenchResult& result, const std::string& command,
+                              const std::string& path) {
   BenchReport page{.title = "Sorting " + std::to_string(result.rows) + " tickets",
                    .date = today(),
                    .command = command,
@@ -111,15 +139,14 @@ Result<void> write_bench_html(const BenchResult& result, const std::string& comm
                                {"Threads", std::to_string(result.facts.threads)},
                                {"Incipit", INCIPIT_VERSION}}};
   for (const auto& [precision, check] : result.checks) {
-    page.proofs.push_back({precision + ": cached = full", check.equal_cached, check.texts, "bit-equal"});
-    page.proofs.push_back({precision + ": batched = full", check.equal_batched, check.texts, "bit-equal"});
-    page.proofs.push_back({precision + ": full in one pass = full", check.equal_full_batched, check.texts, "bit-equal"});
+    page.proofs.push_back(
+        {precision + ": cached = full", check.equal_cached, check.texts, "bit-equal"});
+    page.proofs.push_back(
+        {precision + ": batched = full", check.equal_batched, check.texts, "bit-equal"});
+    page.proofs.push_back({precision + ": full in one pass = full", check.equal_full_batched,
+                           check.texts, "bit-equal"});
   }
-  std::ofstream file(path, std::ios::binary);
-  file << html_report(page);
-  file.close();
-  if (!file) return failure(ErrorCode::kResourceExhausted, "cannot write " + path + "; is the folder there and the disk not full?");
-  return {};
+  return write_file(path, html_report(page));
 }
 
 }  // namespace incipit::app

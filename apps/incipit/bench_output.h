@@ -28,6 +28,7 @@ struct BenchResult {
 [[nodiscard]] std::string bench_text(const BenchResult& result);
 [[nodiscard]] std::string bench_json(const BenchResult& result);
 // Errors: kInvalidArgument or kResourceExhausted if `path` cannot be written.
-Result<void> write_bench_html(const BenchResult& result, const std::string& command, const std::string& path);
+Result<void> write_bench_html(const BenchResult& result, const std::string& command,
+                              const std::string& path);
 
 }  // namespace incipit::app

@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <cmath>
+#include <iterator>
 #include <set>
 #include <utility>
+
+#include "policy/calibration.h"
 
 namespace incipit::app {
 namespace {
@@ -38,16 +40,18 @@ Texts distinct(const Texts& texts) {
   return result;
 }
 
-// Scores in calls of the classifier's own size, as a job does. Seconds.
-Result<double> timed(Classifier& classifier, const Texts& texts, Route route, const OnTexts& on_texts) {
+// Scores in calls of the classifier's own size, as a job does, and appends to `kept` if it is
+// given. Seconds.
+Result<double> timed(Classifier& classifier, const Texts& texts, Route route,
+                     const OnTexts& on_texts, std::vector<Scored>* kept = nullptr) {
   const double begin = now_s();
   const bool singly = route == Route::kFull || route == Route::kCached;
   const std::size_t step = singly ? 1 : classifier.texts_per_call();
   for (std::size_t first = 0; first < texts.size(); first += step) {
     const std::size_t count = std::min(step, texts.size() - first);
-    const auto scored = classifier.score(std::span(texts).subspan(first, count), route);
-    if (!scored) return std::unexpected(scored.error());
-    if (on_texts) on_texts(count);
+    INCIPIT_TRY(auto scored, classifier.score(std::span(texts).subspan(first, count), route));
+    if (kept != nullptr) std::ranges::move(scored, std::back_inserter(*kept));
+    if (on_texts) INCIPIT_TRY_VOID(on_texts(count));
   }
   return now_s() - begin;
 }
@@ -75,15 +79,62 @@ std::size_t right_labels(Classifier& classifier, const std::vector<LabelledText>
   return right;
 }
 
-// The log of the mean probability of each label, as --calibrate batch subtracts it.
-std::vector<double> batch_bias(Classifier& classifier, const std::vector<Scored>& scored) {
-  std::vector<double> mean(classifier.task().labels.size(), 0.0);
+// As --calibrate batch subtracts it.
+std::vector<double> batch_bias(const Classifier& classifier, const std::vector<Scored>& scored) {
+  policy::BatchBias bias(classifier.task().labels.size());
   for (const Scored& one : scored) {
-    const Label label = classifier.decide(one, {});
-    for (std::size_t l = 0; l < label.probabilities.size(); ++l) mean[l] += label.probabilities[l];
+    if (one.error.empty()) bias.add(one.scores);
   }
-  for (double& value : mean) value = std::log(value / static_cast<double>(scored.size()));
-  return mean;
+  return bias.bias();
+}
+
+constexpr std::array kRules = {
+    "A ticket about money that was taken, owed or promised back belongs to the people who can see "
+    "the ledger.",
+    "When a customer describes something that used to work, look for the part of the product that "
+    "broke.",
+    "Names, addresses and ways to sign in are changed by the team that can prove who is asking.",
+    "If two topics appear in one ticket, the one that stops the customer from working comes first.",
+    "A polite tone does not make a ticket less urgent, and an angry one does not make it more so.",
+    "Do not guess what a customer might want next; sort by what the ticket says.",
+};
+constexpr std::size_t kRuleTokens = 22;  // About; grow() corrects what the guess missed.
+
+// A classifier for the task with rules added until its prefix has about `wanted` tokens, or as
+// many as it gets.
+Result<std::unique_ptr<Classifier>> grow(Engine& engine, Task& task, std::size_t& rules,
+                                         std::size_t wanted) {
+  for (std::size_t before = 0;;) {
+    INCIPIT_TRY(auto classifier, engine.classifier(task, {}));
+    const std::size_t have = classifier->report().prefix_tokens;
+    if (have + kRuleTokens / 2 >= wanted || have <= before) return classifier;
+    before = have;
+    for (std::size_t i = 0; i < std::max<std::size_t>(1, (wanted - have) / kRuleTokens); ++i) {
+      task.instructions += std::string(" ") + kRules[rules++ % kRules.size()];
+    }
+  }
+}
+
+Result<SharePoint> time_share(Classifier& classifier, const std::vector<LabelledText>& rows,
+                              const std::string& precision, const OnTexts& on_texts) {
+  constexpr std::size_t kFullTexts = 4;  // Whole prompts are slow, and equal in length.
+  const Texts texts = distinct(texts_of(rows));
+  const Texts few(texts.begin(),
+                  texts.begin() + static_cast<std::ptrdiff_t>(std::min(kFullTexts, texts.size())));
+  INCIPIT_TRY(const double warm, timed(classifier, texts, Route::kBatched, on_texts));
+  INCIPIT_TRY(const double full, timed(classifier, few, Route::kFull, on_texts));
+  INCIPIT_TRY(const double batched, timed(classifier, texts, Route::kBatched, on_texts));
+  INCIPIT_TRY(const double suffix, mean_suffix_tokens(classifier, rows));
+  const std::size_t prefix = classifier.report().prefix_tokens;
+  SharePoint point{
+      .series = precision,
+      .prefix_tokens = prefix,
+      .static_share = static_cast<double>(prefix) / (static_cast<double>(prefix) + suffix),
+      .full_ms = full * 1e3 / static_cast<double>(few.size()),
+      .batched_ms = std::min(batched, warm) * 1e3 / static_cast<double>(texts.size()),
+      .speed_up = 0};
+  point.speed_up = point.full_ms / point.batched_ms;
+  return point;
 }
 
 }  // namespace
@@ -96,9 +147,8 @@ Result<EqualityCheck> check_equality(Classifier& classifier, const std::vector<L
   check.texts = texts.size();
   std::vector<std::vector<Scored>> ways;
   for (const Route route : {Route::kFull, Route::kCached, Route::kBatched, Route::kFullBatch}) {
-    INCIPIT_TRY(auto scored, classifier.score(texts, route));
-    ways.push_back(std::move(scored));
-    if (on_texts) on_texts(texts.size());
+    std::vector<Scored>& way = ways.emplace_back();
+    INCIPIT_TRY_VOID(timed(classifier, texts, route, on_texts, &way));
   }
   const auto same = [&](std::size_t way, std::size_t i) {
     return ways[way][i].scores == ways[0][i].scores && ways[way][i].mass == ways[0][i].mass;
@@ -107,20 +157,23 @@ Result<EqualityCheck> check_equality(Classifier& classifier, const std::vector<L
     check.equal_cached += same(1, i) ? 1 : 0;
     check.equal_batched += same(2, i) ? 1 : 0;
     check.equal_full_batched += same(3, i) ? 1 : 0;
-    bool labels = true;
-    for (const auto& way : ways) {
-      labels = labels && classifier.decide(way[i], {}).best == classifier.decide(ways[0][i], {}).best;
-    }
-    check.equal_labels += labels ? 1 : 0;
+    const auto best = classifier.decide(ways[0][i], {}).best;
+    check.equal_labels +=
+        std::ranges::all_of(
+            ways, [&](const auto& way) { return classifier.decide(way[i], {}).best == best; })
+            ? 1
+            : 0;
   }
   for (const LabelledText& row : rows) check.labelled += row.label.empty() ? 0 : 1;
-  INCIPIT_TRY(const auto scored, classifier.score(all, Route::kBatched));
+  std::vector<Scored> scored;
+  INCIPIT_TRY_VOID(timed(classifier, all, Route::kBatched, on_texts, &scored));
   check.right = right_labels(classifier, rows, scored, {});
   check.right_calibrated = right_labels(classifier, rows, scored, batch_bias(classifier, scored));
   return check;
 }
 
-Result<std::vector<ModeTime>> time_modes(Classifier& classifier, const std::vector<LabelledText>& rows,
+Result<std::vector<ModeTime>> time_modes(Classifier& classifier,
+                                         const std::vector<LabelledText>& rows,
                                          const std::string& precision, std::size_t rounds,
                                          const OnTexts& on_texts) {
   const Texts texts = texts_of(rows);
@@ -128,7 +181,8 @@ Result<std::vector<ModeTime>> time_modes(Classifier& classifier, const std::vect
   std::array<std::vector<double>, kModes.size()> seconds;
   for (std::size_t round = 0; round < rounds; ++round) {
     for (std::size_t m = 0; m < kModes.size(); ++m) {
-      INCIPIT_TRY(const double took, timed(classifier, kModes[m].dedupe ? unique : texts, kModes[m].route, on_texts));
+      INCIPIT_TRY(const double took,
+                  timed(classifier, kModes[m].dedupe ? unique : texts, kModes[m].route, on_texts));
       seconds[m].push_back(took);
     }
   }
@@ -147,65 +201,40 @@ Result<std::vector<ModeTime>> time_modes(Classifier& classifier, const std::vect
 
 Result<std::vector<BatchPoint>> time_batches(Engine& engine, const Task& task,
                                              const std::vector<LabelledText>& rows,
-                                             const std::string& precision) {
-  constexpr std::size_t kRounds = 3;
+                                             const std::string& precision, std::size_t rounds,
+                                             const OnTexts& on_texts) {
   constexpr std::size_t kTexts = 64;
-  Texts texts = distinct(texts_of(rows));
-  while (texts.size() < kTexts) texts.push_back(texts[texts.size() % rows.size()]);
-  texts.resize(kTexts);
+  const Texts unique = distinct(texts_of(rows));
+  Texts texts;
+  while (texts.size() < kTexts) texts.push_back(unique[texts.size() % unique.size()]);
   std::vector<BatchPoint> points;
   for (std::size_t batch = 1; batch <= kTexts; batch *= 2) {
     INCIPIT_TRY(const auto classifier, engine.classifier(task, {.batch = batch}));
     std::vector<double> seconds;
-    for (std::size_t round = 0; round < kRounds; ++round) {
-      INCIPIT_TRY(const double took, timed(*classifier, texts, Route::kBatched, {}));
+    for (std::size_t round = 0; round < rounds; ++round) {
+      INCIPIT_TRY(const double took, timed(*classifier, texts, Route::kBatched, on_texts));
       seconds.push_back(took);
     }
-    points.push_back({.series = precision, .batch = batch, .ms_per_ticket = median(seconds) * 1e3 / kTexts});
+    points.push_back(
+        {.series = precision, .batch = batch, .ms_per_ticket = median(seconds) * 1e3 / kTexts});
   }
   return points;
 }
 
 Result<std::vector<SharePoint>> time_shares(Engine& engine, const Task& task,
                                             const std::vector<LabelledText>& rows,
-                                            const std::string& precision) {
-  constexpr std::array kRules = {
-      "A ticket about money that was taken, owed or promised back belongs to the people who can see the ledger.",
-      "When a customer describes something that used to work, look for the part of the product that broke.",
-      "Names, addresses and ways to sign in are changed by the team that can prove who is asking.",
-      "If two topics appear in one ticket, the one that stops the customer from working comes first.",
-      "A polite tone does not make a ticket less urgent, and an angry one does not make it more so.",
-      "Do not guess what a customer might want next; sort by what the ticket says.",
-  };
-  constexpr std::size_t kFullTexts = 4;  // Whole prompts are slow, and equal in length.
-  const Texts texts = distinct(texts_of(rows));
+                                            const std::string& precision, const OnTexts& on_texts) {
   std::vector<SharePoint> points;
   Task grown = task;
   grown.examples.clear();
-  std::size_t rule = 0;
+  std::size_t rules = 0;
   for (const std::size_t wanted : {50, 100, 200, 400, 800, 1400, 2000}) {
-    std::unique_ptr<Classifier> classifier;
-    // Rules are about 22 tokens; the loop corrects what the first guess missed.
-    while (true) {
-      INCIPIT_TRY(classifier, engine.classifier(grown, {}));
-      const std::size_t have = classifier->report().prefix_tokens;
-      if (have + 11 >= wanted) break;
-      for (std::size_t i = 0; i < std::max<std::size_t>(1, (wanted - have) / 23); ++i) {
-        grown.instructions += std::string(" ") + kRules[rule++ % kRules.size()];
-      }
-    }
-    const Texts few(texts.begin(), texts.begin() + static_cast<std::ptrdiff_t>(std::min(kFullTexts, texts.size())));
-    INCIPIT_TRY(const double warm, timed(*classifier, texts, Route::kBatched, {}));
-    INCIPIT_TRY(const double full, timed(*classifier, few, Route::kFull, {}));
-    INCIPIT_TRY(const double batched, timed(*classifier, texts, Route::kBatched, {}));
-    INCIPIT_TRY(const double suffix, mean_suffix_tokens(*classifier, rows));
-    const auto prefix = static_cast<double>(classifier->report().prefix_tokens);
-    SharePoint point{.series = precision, .prefix_tokens = classifier->report().prefix_tokens,
-                     .static_share = prefix / (prefix + suffix),
-                     .full_ms = full * 1e3 / static_cast<double>(few.size()),
-                     .batched_ms = std::min(batched, warm) * 1e3 / static_cast<double>(texts.size()), .speed_up = 0};
-    point.speed_up = point.full_ms / point.batched_ms;
-    points.push_back(point);
+    INCIPIT_TRY(const auto classifier, grow(engine, grown, rules, wanted));
+    const std::size_t prefix = classifier->report().prefix_tokens;
+    // A task with long instructions of its own has no short prefixes to show.
+    if (!points.empty() && points.back().prefix_tokens == prefix) continue;
+    INCIPIT_TRY(SharePoint point, time_share(*classifier, rows, precision, on_texts));
+    points.push_back(std::move(point));
   }
   return points;
 }

@@ -20,8 +20,9 @@
 
 namespace incipit::app {
 
-// Called after each text with how many were scored in all.
-using OnTexts = std::function<void(std::size_t texts)>;
+// Called after each pass with how many texts it scored. An error ends the run and is handed up;
+// so does Ctrl-C. May be empty.
+using OnTexts = std::function<Result<void>(std::size_t texts)>;
 
 struct EqualityCheck {
   std::size_t texts = 0;  // Distinct ones.
@@ -34,7 +35,8 @@ struct EqualityCheck {
   std::size_t labelled = 0;          // Rows with a true label.
 
   [[nodiscard]] bool all_equal() const {
-    return equal_cached == texts && equal_batched == texts && equal_full_batched == texts && equal_labels == texts;
+    return equal_cached == texts && equal_batched == texts && equal_full_batched == texts &&
+           equal_labels == texts;
   }
 };
 
@@ -43,20 +45,22 @@ Result<EqualityCheck> check_equality(Classifier& classifier, const std::vector<L
                                      const OnTexts& on_texts);
 
 // Times every mode in `rounds` rounds; one entry for each mode, speed-up against kFull.
-Result<std::vector<ModeTime>> time_modes(Classifier& classifier, const std::vector<LabelledText>& rows,
+Result<std::vector<ModeTime>> time_modes(Classifier& classifier,
+                                         const std::vector<LabelledText>& rows,
                                          const std::string& precision, std::size_t rounds,
                                          const OnTexts& on_texts);
 
-// ms per text for batches of 1, 2, 4, ... texts. The median of three rounds.
+// ms per text for batches of 1, 2, 4, ... texts, the median of `rounds` rounds.
 Result<std::vector<BatchPoint>> time_batches(Engine& engine, const Task& task,
                                              const std::vector<LabelledText>& rows,
-                                             const std::string& precision);
+                                             const std::string& precision, std::size_t rounds,
+                                             const OnTexts& on_texts);
 
 // Speed-up against whole prompts for prefixes of about 50 to 2,000 tokens: the task's own
 // instructions with more and more house rules behind them.
 Result<std::vector<SharePoint>> time_shares(Engine& engine, const Task& task,
                                             const std::vector<LabelledText>& rows,
-                                            const std::string& precision);
+                                            const std::string& precision, const OnTexts& on_texts);
 
 // Tokens of a text's own part, mean over the rows.
 Result<double> mean_suffix_tokens(Classifier& classifier, const std::vector<LabelledText>& rows);

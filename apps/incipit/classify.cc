@@ -51,7 +51,8 @@ Result<Outcome> classify(const ClassifyFlags& flags, ClassifyPlan plan,
                 test_order(*outcome.engine, plan.task, plan.job,
                            {.orders = flags.order_test, .classifier = plan.classifier}));
   }
-  INCIPIT_TRY(outcome.classifier, outcome.engine->classifier(plan.task, plan.classifier));
+  INCIPIT_TRY(outcome.classifier,
+              make_classifier(*outcome.engine, flags.task.path, plan.task, plan.classifier));
   if (plan.fit) {
     plan.fit->cancelled = around.interrupted;
     INCIPIT_TRY(outcome.fit, fit_on_file(*outcome.classifier, *plan.fit));

@@ -4,8 +4,14 @@
 #include <CLI/CLI.hpp>
 
 #include "incipit/exit_code.h"
+#include "incipit/terminal_text.h"
 
 namespace incipit::app {
+namespace {
+
+constexpr std::size_t kHelpWidth = 80;
+
+}  // namespace
 
 std::optional<int> parse_flags(CLI::App& flags, std::span<const std::string> arguments,
                                const Surroundings& around) {
@@ -14,18 +20,18 @@ std::optional<int> parse_flags(CLI::App& flags, std::span<const std::string> arg
   try {
     flags.parse(std::move(reversed));
   } catch (const CLI::CallForHelp&) {
-    std::fputs(flags.help().c_str(), around.out);
+    std::fputs(wrapped(flags.help(), kHelpWidth).c_str(), around.out);
     return kExitDone;
   } catch (const CLI::ParseError& error) {
-    std::fprintf(around.err, "incipit: %s\nTry: %s --help\n", error.what(),
-                 flags.get_name().c_str());
+    std::fprintf(around.err, "incipit: %s\nTry: %s --help\n",
+                 printable(error.what(), LineEnds::kKept).c_str(), flags.get_name().c_str());
     return kExitUsage;
   }
   return std::nullopt;
 }
 
 int fail(const Error& error, const Surroundings& around) {
-  std::fprintf(around.err, "incipit: %s\n", error.message.c_str());
+  std::fprintf(around.err, "incipit: %s\n", printable(error.message, LineEnds::kKept).c_str());
   return exit_code_of(error.code);
 }
 

@@ -14,6 +14,7 @@
 #include <span>
 #include <string>
 
+#include "incipit/doctor.h"
 #include "incipit/engine.h"
 
 namespace CLI {
@@ -29,6 +30,7 @@ struct Surroundings {
   bool has_colour = false;                         // A terminal, and NO_COLOR is not set.
   const std::atomic<bool>* interrupted = nullptr;  // Set by Ctrl-C.
   std::function<Result<std::unique_ptr<Engine>>(EngineOptions)> open_engine{};
+  std::function<Result<DoctorReport>(const EngineOptions&)> examine{};
 };
 
 // Runs a command with the arguments behind its name.
@@ -38,6 +40,8 @@ struct Command {
   const char* name;
   const char* summary;
   RunCommand run;
+  // Whether the command looks at Surroundings::interrupted; Ctrl-C ends the others at once.
+  bool heeds_interrupt = false;
 };
 
 // Parses `arguments` into the variables that `flags` was given. Returns an exit code where the

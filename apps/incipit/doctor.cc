@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// incipit doctor: what this machine can do, and whether the promise holds on it.
 #include "incipit/doctor.h"
 
 #include <CLI/CLI.hpp>
@@ -7,74 +9,47 @@
 #include <string>
 
 #include "incipit/command.h"
+#include "incipit/doctor_output.h"
 #include "incipit/engine_flags.h"
 #include "incipit/exit_code.h"
+#include "incipit/terminal_text.h"
 
 namespace incipit::app {
 namespace {
 
-void print(std::FILE* out, const char* name, const std::string& value) {
-  std::fprintf(out, "%-14s %s\n", name, value.c_str());
-}
+constexpr const char* kDescription =
+    "Shows what this machine can do, and proves on it that cached, batched and whole prompts "
+    "agree to the last bit. The proof takes some seconds for each precision.";
 
-std::string mib(std::size_t bytes) { return std::to_string(bytes >> 20U) + " MiB"; }
-
-void print_machine(const DoctorReport& report, std::FILE* out) {
-  print(out, "CPU", report.cpu + ", " + std::to_string(report.cores) + " cores to use");
-  print(out, "instructions", report.instructions);
-  for (const std::string& broken : report.broken_instructions) {
-    print(out, "", broken + " is announced but does not work here; it is not used");
-  }
-  print(out, "memory", mib(report.memory_available_bytes) + " available, " + mib(report.memory_peak_bytes) + " taken at most by this process");
-  print(out, "cache", report.home);
-  std::string precisions;
-  for (const std::string& precision : report.precisions) precisions += (precisions.empty() ? "" : ", ") + precision;
-  print(out, "runtime", report.runtime + " (CPU; precisions: " + precisions + ")");
-  for (const DoctorModel& model : report.models) {
-    const std::string name = std::filesystem::path(model.file).filename().string();
-    print(out, "model", name + (model.refused.empty() ? ": " + model.summary : ": cannot be used: " + model.refused));
-  }
-}
-
-void print_runs(const DoctorReport& report, std::FILE* out) {
-  for (const DoctorRun& run : report.runs) {
-    const std::string way = run.precision + ", " + run.kv_type + " cells";
-    if (!run.refused.empty()) {
-      print(out, "law", way + ": cannot run here: " + run.refused);
-      continue;
-    }
-    print(out, "law", way + ": " + (run.exact ? "exact, to the last bit" : "APPROXIMATE: " + run.approximate_reason));
-    print(out, "", "passes of at least " + std::to_string(run.rows_min) + " rows (" + std::to_string(run.rows_needed) +
-                       " needed), logits of " + std::to_string(run.logits_rows_min) + " (" + std::to_string(run.logits_rows_needed) +
-                       " needed), a lone token " + (run.lone_token_needs_filler ? "needs" : "does not need") + " a filler");
-    char line[96];
-    std::snprintf(line, sizeof(line), "%zu bytes of memory a token; first-start self-test %.0f ms", run.cell_bytes, run.ms_self_test);
-    print(out, "", line);
-  }
-}
+constexpr const char* kFooter =
+    "Example:\n  incipit doctor -m model.gguf\n\n"
+    "Exit codes: 0 the promise holds, 2 usage, 3 the model cannot be used, 4 the promise does not "
+    "hold.";
 
 }  // namespace
 
 int run_doctor(std::span<const std::string> arguments, const Surroundings& around) {
-  CLI::App app(
-      "Shows what this machine can do, and proves on it that cached, batched and whole prompts agree "
-      "to the last bit. Exit code 4 if they do not.",
-      "incipit doctor");
-  EngineFlags flags;
-  add_engine_flags(app, flags);
-  bool quick = false;
-  app.add_flag("--machine-only", quick, "Look at the machine and the model files; load no model");
+  CLI::App app(kDescription, "incipit doctor");
+  app.footer(kFooter);
+  std::string model;
+  bool machine_only = false;
+  app.add_option("-m,--model", model,
+                 "The model, a GGUF file. By default the one that ./dev fetched, if it is there: " +
+                     default_model())
+      ->type_name("FILE");
+  app.add_flag("--machine-only", machine_only,
+               "Look at the machine and the model files only; load no model.");
   if (const auto over = parse_flags(app, arguments, around)) return *over;
-  auto options = engine_options(flags);
-  if (!options) return fail(options.error(), around);
-  const bool asked = !flags.model.empty();
-  if (quick || (!asked && !std::filesystem::exists(options->model))) options->model.clear();
-  options->on_event = [&](const std::string& event) { std::fprintf(around.err, "%s\n", event.c_str()); };
-  const auto report = examine(*options);
+  EngineOptions options;
+  options.model = model.empty() ? default_model() : model;
+  const bool is_there = !model.empty() || std::filesystem::exists(options.model);
+  if (machine_only || !is_there) options.model.clear();
+  options.on_event = [&around](const std::string& event) {
+    std::fprintf(around.err, "incipit: %s\n", printable(event, LineEnds::kKept).c_str());
+  };
+  const auto report = around.examine(options);
   if (!report) return fail(report.error(), around);
-  print_machine(*report, around.out);
-  print_runs(*report, around.out);
-  if (report->runs.empty()) print(around.out, "law", "not proved: no model was loaded");
+  std::fputs(doctor_text(*report).c_str(), around.out);
   return report->is_well() ? kExitDone : kExitMismatch;
 }
 

@@ -49,6 +49,7 @@ void add_engine_flags(CLI::App& app, EngineFlags& flags) {
       ->capture_default_str();
   app.add_option("-t,--threads", flags.threads, "Threads; by default one for each usable core.")
       ->type_name("N")
+      ->check(CLI::Range(0, 1024))
       ->group("Model");
 }
 

@@ -23,9 +23,12 @@ struct ModeText {
 
 ModeText mode_text(BenchMode mode) {
   switch (mode) {
-    case BenchMode::kFull: return {"full", "the whole prompt for each ticket, one at a time"};
-    case BenchMode::kFullBatched: return {"full batched", "whole prompts, many in one pass"};
-    case BenchMode::kCached: return {"cached", "the prefix computed once, tickets one at a time"};
+    case BenchMode::kFull:
+      return {"full", "the whole prompt for each ticket, one at a time"};
+    case BenchMode::kFullBatched:
+      return {"full batched", "whole prompts, many in one pass"};
+    case BenchMode::kCached:
+      return {"cached", "the prefix computed once, tickets one at a time"};
     case BenchMode::kBatched:
       return {"batched", "the prefix computed once, many tickets in one pass"};
     case BenchMode::kDeduplicated:
@@ -118,9 +121,11 @@ std::string plot_section(const Plot& plot, const PlotText& text) {
                      element("p class=\"muted\"", text.explanation) + "\n";
   if (!has_points(plot)) return html + "<p>Not measured in this run.</p></section>\n";
   html += legend(plot.series) + svg_plot(plot);
-  return html + "<details><summary>The numbers</summary><div class=\"scroll\" role=\"region\" "
-         "tabindex=\"0\" aria-label=\"" + escape_html(text.heading) + "\"><table>\n" +
-         text.table + "</table></div></details></section>\n";
+  return html +
+         "<details><summary>The numbers</summary><div class=\"scroll\" role=\"region\" "
+         "tabindex=\"0\" aria-label=\"" +
+         escape_html(text.heading) + "\"><table>\n" + text.table +
+         "</table></div></details></section>\n";
 }
 
 // Adds a point to the series of that name, which is made on first use: the order of a report is
@@ -133,8 +138,9 @@ void add_point(std::vector<PlotSeries>& series, const std::string& name, PlotPoi
 
 std::string share_section(const BenchReport& report) {
   Plot plot{.id = "share",
-            .description = "Line plot: speed-up over full prompts for growing prefixes. The "
-                           "numbers are in the table below.",
+            .description =
+                "Line plot: speed-up over full prompts for growing prefixes. The "
+                "numbers are in the table below.",
             .x_title = "Prefix tokens, and their share of the prompt",
             .y_title = "Times faster than full prompts",
             .y_unit = "x",
@@ -147,10 +153,10 @@ std::string share_section(const BenchReport& report) {
     const double tokens = static_cast<double>(point.prefix_tokens);
     add_point(plot.series, point.series, {tokens, point.speed_up});
     shares.emplace(point.prefix_tokens, point.static_share);
-    rows += table_row({point.series, grouped_number(point.prefix_tokens),
-                       fixed_number(100 * point.static_share, 1) + " %",
-                       fixed_number(point.full_ms, 1), fixed_number(point.batched_ms, 1),
-                       fixed_number(point.speed_up, 2) + "x"});
+    rows +=
+        table_row({point.series, grouped_number(point.prefix_tokens),
+                   fixed_number(100 * point.static_share, 1) + " %", fixed_number(point.full_ms, 1),
+                   fixed_number(point.batched_ms, 1), fixed_number(point.speed_up, 2) + "x"});
   }
   for (const auto& [tokens, share] : shares) {
     // One digit more where rounding would claim that nothing is left to compute.
@@ -159,16 +165,18 @@ std::string share_section(const BenchReport& report) {
                           fixed_number(100 * share, decimals) + "%"});
   }
   return plot_section(
-      plot, {.heading = "Speed-up against static share",
-             .explanation = "The longer the part that all prompts share, the more a cache saves.",
-             .table = table_head({"", "Prefix tokens", "Static", "Full, ms", "Batched, ms",
-                                  "Speed-up"}) + "<tbody>" + rows + "</tbody>"});
+      plot,
+      {.heading = "Speed-up against static share",
+       .explanation = "The longer the part that all prompts share, the more a cache saves.",
+       .table = table_head({"", "Prefix tokens", "Static", "Full, ms", "Batched, ms", "Speed-up"}) +
+                "<tbody>" + rows + "</tbody>"});
 }
 
 std::string batch_section(const BenchReport& report) {
   Plot plot{.id = "batch",
-            .description = "Line plot: milliseconds per ticket for growing batch sizes. The "
-                           "numbers are in the table below.",
+            .description =
+                "Line plot: milliseconds per ticket for growing batch sizes. The "
+                "numbers are in the table below.",
             .x_title = "Tickets in one pass",
             .y_title = "ms per ticket",
             .y_unit = " ms",
@@ -180,8 +188,8 @@ std::string batch_section(const BenchReport& report) {
   for (const BatchPoint& point : report.batches) {
     add_point(plot.series, point.series, {static_cast<double>(point.batch), point.ms_per_ticket});
     sizes.insert(point.batch);
-    rows += table_row({point.series, grouped_number(point.batch),
-                       fixed_number(point.ms_per_ticket, 2)});
+    rows += table_row(
+        {point.series, grouped_number(point.batch), fixed_number(point.ms_per_ticket, 2)});
   }
   for (const std::size_t size : sizes) {
     plot.ticks.push_back({static_cast<double>(size), grouped_number(size), ""});
@@ -222,12 +230,14 @@ std::string mode_section(const BenchReport& report) {
   for (const ModeTime& time : report.modes) {
     if (std::isfinite(time.ms_per_ticket)) slowest_ms = std::max(slowest_ms, time.ms_per_ticket);
   }
-  html += "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"Every mode\">"
-          "<table>\n<caption>" + grouped_number(report.tickets) +
-          " tickets. Speed-up: against full prompts one at a time, same precision.</caption>\n"
-          "<thead><tr><th scope=\"col\">Mode</th><th scope=\"col\">Total</th>"
-          "<th scope=\"col\">ms per ticket</th><th class=\"wide\"></th>"
-          "<th scope=\"col\">Speed-up</th></tr></thead>\n";
+  html +=
+      "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"Every mode\">"
+      "<table>\n<caption>" +
+      grouped_number(report.tickets) +
+      " tickets. Speed-up: against full prompts one at a time, same precision.</caption>\n"
+      "<thead><tr><th scope=\"col\">Mode</th><th scope=\"col\">Total</th>"
+      "<th scope=\"col\">ms per ticket</th><th class=\"wide\"></th>"
+      "<th scope=\"col\">Speed-up</th></tr></thead>\n";
   const ModeTime* best = fastest_mode(report);
   const std::string* precision = nullptr;
   std::size_t groups = 0;
@@ -246,8 +256,9 @@ std::string mode_section(const BenchReport& report) {
 }
 
 std::string proof_section(const std::vector<Proof>& proofs) {
-  std::string html = "<section><h2>Proof</h2><p class=\"muted\">Checked before anything was "
-                     "timed, on every distinct ticket.</p>\n";
+  std::string html =
+      "<section><h2>Proof</h2><p class=\"muted\">Checked before anything was "
+      "timed, on every distinct ticket.</p>\n";
   if (proofs.empty()) return html + "<p>Nothing was checked in this run.</p></section>\n";
   html += "<ul class=\"proofs\">";
   for (const Proof& proof : proofs) {

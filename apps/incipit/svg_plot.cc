@@ -17,10 +17,10 @@ constexpr double kHeight = 320;
 constexpr double kLeft = 52;
 constexpr double kTop = 38;
 constexpr double kBottom = 70;
-constexpr double kLargestType = 17;     // The style sheet's size on a narrow screen.
-constexpr double kAdvance = 0.6;        // Mean width of a character, in type sizes.
-constexpr double kTickGap = 8;          // Between the labels of neighbouring ticks.
-constexpr std::size_t kLooks = 4;       // Series looks in the style sheet; more series reuse them.
+constexpr double kLargestType = 17;  // The style sheet's size on a narrow screen.
+constexpr double kAdvance = 0.6;     // Mean width of a character, in type sizes.
+constexpr double kTickGap = 8;       // Between the labels of neighbouring ticks.
+constexpr std::size_t kLooks = 4;    // Series looks in the style sheet; more series reuse them.
 
 constexpr std::string_view kStyle = R"css(
 .plot { display: block; width: 100%; height: auto; overflow: visible; }
@@ -61,10 +61,10 @@ struct Frame {
     return kLeft + 12 + share * (kWidth - right - kLeft - 12);
   }
   [[nodiscard]] double y(double value) const {
-    const double share = y_scale == Scale::kFromZero
-                             ? value / y_ticks.back()
-                             : std::log(value / y_ticks.front()) /
-                                   std::log(y_ticks.back() / y_ticks.front());
+    const double share =
+        y_scale == Scale::kFromZero
+            ? value / y_ticks.back()
+            : std::log(value / y_ticks.front()) / std::log(y_ticks.back() / y_ticks.front());
     return kHeight - kBottom - share * (kHeight - kBottom - kTop);
   }
 };
@@ -78,8 +78,8 @@ std::string text_at(double x, double y, std::string_view attributes, std::string
 
 std::string line_of(std::string_view kind, std::array<double, 4> ends) {
   return "<line class=\"" + std::string(kind) + "\" x1=\"" + coordinate(ends[0]) + "\" y1=\"" +
-         coordinate(ends[1]) + "\" x2=\"" + coordinate(ends[2]) + "\" y2=\"" +
-         coordinate(ends[3]) + "\"/>\n";
+         coordinate(ends[1]) + "\" x2=\"" + coordinate(ends[2]) + "\" y2=\"" + coordinate(ends[3]) +
+         "\"/>\n";
 }
 
 // A value with as many digits as a reader needs: 3 significant ones.
@@ -91,9 +91,8 @@ std::string short_number(double value) {
 std::vector<PlotSeries> drawable_series(const Plot& plot) {
   std::vector<PlotSeries> series = plot.series;
   for (PlotSeries& one : series) {
-    std::erase_if(one.points, [&](const PlotPoint& point) {
-      return !is_drawable(point, plot.y_scale);
-    });
+    std::erase_if(one.points,
+                  [&](const PlotPoint& point) { return !is_drawable(point, plot.y_scale); });
   }
   std::erase_if(series, [](const PlotSeries& one) { return one.points.empty(); });
   return series;
@@ -268,9 +267,9 @@ std::string svg_plot(const Plot& plot) {
   const Frame frame = frame_of(plot, series);
   const std::string label = escape_html(plot.id) + "-description";
   std::string svg = "<svg class=\"plot\" role=\"img\" aria-labelledby=\"" + label +
-                    "\" viewBox=\"0 0 " + fixed_number(kWidth, 0) + " " +
-                    fixed_number(kHeight, 0) + "\">\n<desc id=\"" + label + "\">" +
-                    escape_html(plot.description) + "</desc>\n";
+                    "\" viewBox=\"0 0 " + fixed_number(kWidth, 0) + " " + fixed_number(kHeight, 0) +
+                    "\">\n<desc id=\"" + label + "\">" + escape_html(plot.description) +
+                    "</desc>\n";
   svg += y_axis(plot, frame) + x_axis(plot, frame);
   for (std::size_t i = 0; i < series.size(); ++i) {
     svg += curve(series[i], i % kLooks, plot, frame);

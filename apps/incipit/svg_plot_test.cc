@@ -43,8 +43,14 @@ TEST(LogarithmicTicks, EncloseTheDataClosely) {
 }
 
 TEST(SvgPlot, KeepsEndLabelsApartWhereLinesEndTogether) {
-  Plot plot{.id = "p", .description = "", .x_title = "", .y_title = "", .y_unit = "",
-            .y_scale = Scale::kFromZero, .ticks = {}, .series = {}};
+  Plot plot{.id = "p",
+            .description = "",
+            .x_title = "",
+            .y_title = "",
+            .y_unit = "",
+            .y_scale = Scale::kFromZero,
+            .ticks = {},
+            .series = {}};
   for (int i = 0; i < 4; ++i) plot.series.push_back({"s" + std::to_string(i), {{1, 1}, {2, 0}}});
   const std::string svg = svg_plot(plot);
   std::vector<double> heights;

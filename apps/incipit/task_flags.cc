@@ -72,4 +72,11 @@ Result<Task> read_task(const TaskFlags& flags) {
   return task;
 }
 
+Result<std::unique_ptr<Classifier>> make_classifier(Engine& engine, const std::string& task_file,
+                                                    const Task& task, ClassifierOptions options) {
+  auto classifier = engine.classifier(task, options);
+  if (classifier || classifier.error().code != ErrorCode::kInvalidArgument) return classifier;
+  return failure(classifier.error().code, task_file + ": " + classifier.error().message);
+}
+
 }  // namespace incipit::app

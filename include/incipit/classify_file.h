@@ -7,7 +7,7 @@
 // A bad row gets an error of its own and never stops the others. Output goes to FILE.part and is
 // renamed at the end; the scores of finished rows are kept in FILE.state, so that an interrupted
 // job can go on where it stopped and end with the same bytes. Equal texts are scored once.
-// docs/rows.md describes the formats, docs/report.md the report.
+// docs/classify.md describes the formats and the report.
 #pragma once
 
 #include <atomic>

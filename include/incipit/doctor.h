@@ -19,12 +19,12 @@ struct DoctorRun {
   std::string refused;  // Why it cannot run here; the rest is empty then.
   bool exact = false;   // Pieces, batches and whole prompts agree to the bit.
   std::string approximate_reason;
-  std::size_t rows_min = 0;         // In use: least rows of a pass, and of the last product.
+  std::size_t rows_min = 0;  // In use: least rows of a pass, and of the last product.
   std::size_t logits_rows_min = 0;
-  std::size_t rows_needed = 0;         // The least that keep the law, measured.
+  std::size_t rows_needed = 0;  // The least that keep the law, measured.
   std::size_t logits_rows_needed = 0;
   bool lone_token_needs_filler = false;
-  double ms_self_test = 0;    // What the self-test of a first start cost.
+  double ms_self_test = 0;     // What the self-test of a first start cost.
   std::size_t cell_bytes = 0;  // Memory of one token's KV cells.
 };
 

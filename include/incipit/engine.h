@@ -134,7 +134,8 @@ class Engine {
  public:
   // Loads a model; the first time it is prepared and the law is proved on this CPU, and both are
   // kept in the cache directory. Errors: kUnavailable for a missing or unsupported model,
-  // kCorruption for a damaged one; kInvalidArgument for options; kResourceExhausted if the KV cells do not fit (the message says how many would).
+  // kCorruption for a damaged one; kInvalidArgument for options; kResourceExhausted if the KV cells
+  // do not fit (the message says how many would).
   static Result<std::unique_ptr<Engine>> open(EngineOptions options);
   virtual ~Engine() = default;
 

@@ -328,8 +328,11 @@ std::string report_text(const Classifier& classifier, const ReportParts& parts) 
   if (file.scored > 0) {
     const SpeedUp speed = speed_up(file);
     text += fixed(ms_per_ticket(file), 1) + " ms per ticket; speed-up against full prompts " +
-            fixed(speed.factor, 2) + "x (" + (speed.is_measured ? "measured" : "estimated") +
-            "); " + std::to_string(classifier.report().prefix_tokens) + " static tokens\n";
+            fixed(speed.factor, 2) + "x (" + (speed.is_measured ? "measured" : "estimated") + ")\n";
+    const double prefix = static_cast<double>(classifier.report().prefix_tokens);
+    const double prompt = static_cast<double>(file.tokens_full) / static_cast<double>(file.scored);
+    text += "static share of the prompt: " + fixed(100.0 * prefix / prompt, 0) + " % (" +
+            fixed(prefix, 0) + " of " + fixed(prompt, 0) + " tokens, computed once)\n";
   }
   if (file.quality) text += quality_text(*file.quality);
   if (parts.fit != nullptr) text += fit_text(*parts.fit);

@@ -107,7 +107,9 @@ Result<FitReport> fit_on_file(Classifier& classifier, const FitOptions& options)
   }
   INCIPIT_TRY(const LabelledRows rows, score_labelled(classifier, options));
   INCIPIT_TRY(const auto bias, find_bias(classifier, options, rows));
-  INCIPIT_TRY(const policy::TemperatureFit fit, policy::fit_temperature(subtract(rows, bias)));
+  const auto fitted = policy::fit_temperature(subtract(rows, bias));
+  if (!fitted) return failure(fitted.error().code, options.input + ": " + fitted.error().message);
+  const policy::TemperatureFit& fit = *fitted;
   if (fit.is_kept) classifier.set_temperature(fit.temperature);
   FitReport report{
       .rows = rows.gold.size(),

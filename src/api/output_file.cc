@@ -12,7 +12,11 @@ bool OutputFile::is_stream(const std::string& path) {
   if (path == "-") return true;
   std::error_code ignored;
   const auto status = std::filesystem::status(path, ignored);
-  return std::filesystem::exists(status) && !std::filesystem::is_regular_file(status);
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) return true;
+  // /dev/stdout and its like, which a rename would replace, also where they lead to a plain file.
+  const bool is_of_system = path.starts_with("/dev/") || path.starts_with("/proc/");
+  return is_of_system &&
+         std::filesystem::is_symlink(std::filesystem::symlink_status(path, ignored));
 }
 
 bool OutputFile::is_same_file(const std::string& a, const std::string& b) {
@@ -30,7 +34,8 @@ std::string OutputFile::directory_of(const std::string& path) {
 Result<OutputFile> OutputFile::open(const std::string& path) {
   if (path == "-") return OutputFile(File::borrow(STDOUT_FILENO, "standard output"), path, true);
   const bool stream = is_stream(path);
-  INCIPIT_TRY(File file, File::create(stream ? path : part_path(path)));
+  // Not truncated: /dev/stdout may lead to a file that the user appends to.
+  INCIPIT_TRY(File file, stream ? File::open_append(path) : File::create(part_path(path)));
   return OutputFile(std::move(file), path, stream);
 }
 

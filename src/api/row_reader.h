@@ -7,7 +7,7 @@
 // so a number keeps every digit and a string its escapes; text that is not UTF-8 comes through,
 // because the task's policy decides on it. CSV is RFC 4180: a cell in quotes may hold the
 // delimiter, line ends and doubled quotes; records end with LF or CRLF.
-// Confined to one thread. docs/rows.md describes the formats for users.
+// Confined to one thread. docs/classify.md describes the formats for users.
 #pragma once
 
 #include <cstddef>

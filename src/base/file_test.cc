@@ -55,6 +55,19 @@ TEST_F(FileTest, FailedWriteKeepsTheOldFileAndLeavesNothingAside) {
   EXPECT_EQ(entry_count(), 1);
 }
 
+TEST_F(FileTest, WriteGoesThroughALinkAndLeavesIt) {
+  std::filesystem::create_symlink("/dev/full", path("full"));
+  const auto written = write_file(path("full"), "bytes");
+  ASSERT_FALSE(written);
+  EXPECT_EQ(written.error().code, ErrorCode::kResourceExhausted);
+  EXPECT_TRUE(std::filesystem::is_symlink(path("full")));
+  ASSERT_TRUE(write_file(path("x"), "old"));
+  std::filesystem::create_symlink(path("x"), path("link"));
+  ASSERT_TRUE(write_file(path("link"), "new"));
+  EXPECT_EQ(read_file(path("x"), 10).value(), "new");
+  EXPECT_TRUE(std::filesystem::is_symlink(path("link")));
+}
+
 TEST_F(FileTest, MissingFileIsTheCallersMistakeAndNamed) {
   const auto content = read_file(path("gone"), 10);
   ASSERT_FALSE(content);
@@ -99,7 +112,9 @@ TEST_F(FileTest, ClosedPipeIsExhaustion) {
 TEST_F(FileTest, BorrowedDescriptorStaysOpen) {
   std::array<int, 2> ends{};
   ASSERT_EQ(::pipe(ends.data()), 0);
-  { const File file = File::borrow(ends[1], "pipe"); }
+  {
+    const File file = File::borrow(ends[1], "pipe");
+  }
   EXPECT_EQ(::write(ends[1], "x", 1), 1);
   ::close(ends[0]);
   ::close(ends[1]);

@@ -51,6 +51,10 @@ Result<void> ClassifierImpl::run_batch(std::span<const std::string_view> texts, 
                                        std::vector<Scored>& results) {
   std::vector<prompt::EncodedText> encoded;
   encoded.reserve(texts.size());
+  if (is_foregone()) {
+    for (const std::string_view text : texts) results.push_back(foregone(prompt_->encode(text)));
+    return {};
+  }
   std::vector<PromptPart> parts;
   for (const std::string_view text : texts) {
     encoded.push_back(prompt_->encode(text));
@@ -87,6 +91,21 @@ Result<void> ClassifierImpl::run_batch(std::span<const std::string_view> texts, 
   counters_.passes = scorer_->counters().passes;
   counters_.tokens_evaluated = scorer_->counters().tokens;
   return {};
+}
+
+// With one label there is nothing to ask the model.
+bool ClassifierImpl::is_foregone() const { return tree_ && task_.labels.size() == 1; }
+
+Scored ClassifierImpl::foregone(const prompt::EncodedText& encoded) {
+  Scored scored;
+  scored.error = encoded.error;
+  scored.facts = encoded.facts;
+  if (scored.error.empty()) {
+    scored.scores = {0.0};
+    scored.raw = {0.0};
+    scored.mass = 1;
+  }
+  return scored;
 }
 
 Result<std::vector<PromptPart>> ClassifierImpl::parts_of(const prompt::EncodedText& encoded,

@@ -62,6 +62,8 @@ class ClassifierImpl final : public Classifier {
   Result<std::vector<std::vector<double>>> content_free_raw();
 
   void set_option(double TaskOptions::* option, double value);
+  [[nodiscard]] bool is_foregone() const;
+  [[nodiscard]] static Scored foregone(const prompt::EncodedText& encoded);
   // Scores texts of one batch and appends to `results`, in order.
   Result<void> run_batch(std::span<const std::string_view> texts, Route route,
                          std::vector<Scored>& results);

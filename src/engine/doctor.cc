@@ -29,8 +29,9 @@ DoctorModel look_at(const std::string& path) {
     return result;
   }
   result.summary = shape->architecture + ", " + std::to_string(shape->layers) + " layers, width " +
-                   std::to_string(shape->width) + ", vocabulary " + std::to_string(shape->vocabulary) +
-                   ", context " + std::to_string(shape->context_tokens);
+                   std::to_string(shape->width) + ", vocabulary " +
+                   std::to_string(shape->vocabulary) + ", context " +
+                   std::to_string(shape->context_tokens);
   return result;
 }
 
@@ -41,7 +42,8 @@ std::vector<DoctorModel> find_models(const std::string& home, const std::string&
     if (entry.path().extension() == ".gguf") paths.push_back(entry.path().string());
   }
   std::sort(paths.begin(), paths.end());
-  if (!asked.empty() && std::find(paths.begin(), paths.end(), asked) == paths.end()) paths.push_back(asked);
+  if (!asked.empty() && std::find(paths.begin(), paths.end(), asked) == paths.end())
+    paths.push_back(asked);
   std::vector<DoctorModel> models;
   for (const std::string& path : paths) models.push_back(look_at(path));
   return models;
@@ -73,8 +75,9 @@ Result<DoctorRun> run_model(EngineOptions options, Precision precision, KvType k
   INCIPIT_TRY(const bool holds, model::keeps_the_law(*(*loaded)->runtime));
   if (run.exact && !holds) {
     run.exact = false;
-    run.approximate_reason = "the kept self-test said exact, but the law does not hold now; delete " +
-                             options.home + "/prepared and start again";
+    run.approximate_reason =
+        "the kept self-test said exact, but the law does not hold now; delete " + options.home +
+        "/prepared and start again";
   }
   return run;
 }

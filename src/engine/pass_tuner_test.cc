@@ -20,13 +20,17 @@ std::size_t settled_rows(PassTuner& tuner, const std::function<double(std::size_
 TEST(PassTuner, GrowsWhileLargerPassesAreCheaperPerRow) {
   PassTuner tuner(4096);
   EXPECT_EQ(tuner.rows(), 256U);
-  EXPECT_EQ(settled_rows(tuner, [](std::size_t rows) { return 1.0 + 100.0 / static_cast<double>(rows); }),
-            1024U);
+  EXPECT_EQ(
+      settled_rows(tuner, [](std::size_t rows) { return 1.0 + 100.0 / static_cast<double>(rows); }),
+      1024U);
 }
 
 TEST(PassTuner, GoesBackToTheSizeThatWasBest) {
   PassTuner tuner(4096);
-  EXPECT_EQ(settled_rows(tuner, [](std::size_t rows) { return rows == 1024 ? 3.0 : rows == 512 ? 1.0 : 2.0; }),
+  EXPECT_EQ(settled_rows(tuner,
+                         [](std::size_t rows) {
+                           return rows == 1024 ? 3.0 : rows == 512 ? 1.0 : 2.0;
+                         }),
             512U);
   PassTuner steady(4096);
   EXPECT_EQ(settled_rows(steady, [](std::size_t) { return 1.0; }), 256U) << "no gain, no memory";
@@ -34,7 +38,8 @@ TEST(PassTuner, GoesBackToTheSizeThatWasBest) {
 
 TEST(PassTuner, KeepsToWhatMemoryAllows) {
   PassTuner tuner(600);
-  EXPECT_EQ(settled_rows(tuner, [](std::size_t rows) { return 1.0 / static_cast<double>(rows); }), 512U);
+  EXPECT_EQ(settled_rows(tuner, [](std::size_t rows) { return 1.0 / static_cast<double>(rows); }),
+            512U);
   PassTuner tiny(40);
   EXPECT_EQ(settled_rows(tiny, [](std::size_t) { return 1.0; }), 40U);
   PassTuner none(0);

@@ -259,9 +259,8 @@ Result<void> GgufFile::parse() {
                    path_ + ": a big-endian GGUF file; convert it to little endian");
   }
   if (version != 2 && version != 3) {
-    return failure(ErrorCode::kCorruption, path_ + ": GGUF version " +
-                                                    std::to_string(version) +
-                                                    " is not supported; convert it to version 3");
+    return failure(ErrorCode::kCorruption, path_ + ": GGUF version " + std::to_string(version) +
+                                               " is not supported; convert it to version 3");
   }
   const auto tensor_count = reader.fixed<std::uint64_t>();
   const auto value_count = reader.fixed<std::uint64_t>();

@@ -189,8 +189,12 @@ TEST_F(GgufFileTest, RefusesLengthsBeyondTheFile) {
 TEST_F(GgufFileTest, RefusesNestedListsAndUnknownTypes) {
   GgufWriter nested;
   nested.value("key", 9,
-               ByteWriter().put(std::uint32_t{9}).put(std::uint64_t{1}).put(std::uint32_t{4})
-                   .put(std::uint64_t{0}).bytes());
+               ByteWriter()
+                   .put(std::uint32_t{9})
+                   .put(std::uint64_t{1})
+                   .put(std::uint32_t{4})
+                   .put(std::uint64_t{0})
+                   .bytes());
   EXPECT_TRUE(mentions(refusal(nested.bytes()), "array of type 9")) << refusal(nested.bytes());
   GgufWriter unknown;
   unknown.value("key", 13, std::string(16, '\0'));

@@ -52,9 +52,9 @@ RC_GTEST_PROP(KvBlocks, AgreeWithAMapOfOwners, ()) {
   std::map<BlockIndex, int> owners;
   const auto operations = *rc::gen::container<std::vector<int>>(rc::gen::inRange(0, 300));
   for (const int operation : operations) {
-    const auto held = owners.empty() ? owners.end()
-                                     : std::next(owners.begin(), operation / 3 %
-                                                                     static_cast<int>(owners.size()));
+    const auto held =
+        owners.empty() ? owners.end()
+                       : std::next(owners.begin(), operation / 3 % static_cast<int>(owners.size()));
     if (operation % 3 == 0 || held == owners.end()) {
       const auto block = blocks.take();
       RC_ASSERT(block.has_value() == (owners.size() < count));

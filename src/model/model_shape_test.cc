@@ -104,8 +104,8 @@ TEST_F(ModelShapeTest, NamesTheTensorThatIsMissing) {
 
 // What the graph would leave out silently: a bias, an adapter, the norms of another family.
 TEST_F(ModelShapeTest, NamesATensorThatHasNoPlace) {
-  for (const char* name : {"blk.0.attn_q_norm.weight", "blk.2.attn_q.weight", "blk.0.attn_norm.bias",
-                           "output.bias", "extra"}) {
+  for (const char* name : {"blk.0.attn_q_norm.weight", "blk.2.attn_q.weight",
+                           "blk.0.attn_norm.bias", "output.bias", "extra"}) {
     GgufWriter file = tiny_model();
     add_tensor(file, name, {64});
     expect_refused(file, "the tensor \"" + std::string(name) + "\" has no place");
@@ -143,7 +143,8 @@ TEST_F(ModelShapeTest, NamesTheKeyThatIsMissingOrOutOfRange) {
   expect_refused(tiny_model({.layers = 1, .context = 0}), "\"llama.context_length\"");
   GgufWriter per_layer;  // Head counts by layer are another kind of model.
   per_layer.text("general.architecture", "llama");
-  for (const char* key : {"block_count", "embedding_length", "feed_forward_length", "context_length"})
+  for (const char* key :
+       {"block_count", "embedding_length", "feed_forward_length", "context_length"})
     per_layer.number("llama." + std::string(key), 64);
   const std::vector<std::int32_t> counts{2, 4};
   per_layer.numbers<std::int32_t>("llama.attention.head_count", counts);

@@ -52,9 +52,9 @@ class Draft {
     const int descriptor = ::mkostemp(draft.path_.data(), O_CLOEXEC);
     if (descriptor < 0) {
       draft.path_.clear();
-      return failure(ErrorCode::kInvalidArgument,
-                     "cannot write beside " + target + ": " +
-                         std::generic_category().message(errno) + "; point INCIPIT_HOME elsewhere");
+      return failure(ErrorCode::kInvalidArgument, "cannot write beside " + target + ": " +
+                                                      std::generic_category().message(errno) +
+                                                      "; point INCIPIT_HOME elsewhere");
     }
     ::fchmod(descriptor, 0644);
     // Space is taken now: a full disk is an error here and a SIGBUS in a mapping.
@@ -198,9 +198,10 @@ Result<void> PreparedWeights::make(const GgufFile& gguf, const ModelShape& shape
     if (!all_finite) not_finite = name;
   }
   if (!not_finite.empty()) {
-    return failure(ErrorCode::kCorruption, gguf.path() + ": the tensor \"" + not_finite +
-                                                    "\" holds values that are not finite or too large for int8 "
-                                                    "with f16 scales; get the file again");
+    return failure(ErrorCode::kCorruption,
+                   gguf.path() + ": the tensor \"" + not_finite +
+                       "\" holds values that are not finite or too large for int8 "
+                       "with f16 scales; get the file again");
   }
   Header header;
   header.body_bytes = body_bytes_;

@@ -44,7 +44,8 @@ class PreparedWeightsTest : public testing::Test {
   }
   [[nodiscard]] std::string kept() const { return must(read_file(path_, 1 << 24)); }
   [[nodiscard]] std::size_t files() const {
-    return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(folder_), {}));
+    return static_cast<std::size_t>(
+        std::distance(std::filesystem::directory_iterator(folder_), {}));
   }
 
   std::string folder_ = testing::TempDir() + "prepared_weights_test";
@@ -107,7 +108,8 @@ TEST_F(PreparedWeightsTest, KeepsVectorsAsTheyAre) {
 // and i + half. Other parts keep their order.
 TEST_F(PreparedWeightsTest, TurnsTheRowsOfALlamaBack) {
   const auto by_row = [](const std::string& name, std::vector<float>& values) {
-    if (name.find("attn_q") == std::string::npos && name.find("attn_v") == std::string::npos) return;
+    if (name.find("attn_q") == std::string::npos && name.find("attn_v") == std::string::npos)
+      return;
     for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i / 64 + 1);
   };
   use(test::tiny_model({.architecture = "llama", .edit = by_row}));
@@ -340,8 +342,8 @@ HandBlock q4_k_block() {
       block.bytes += static_cast<char>(q(2 * pair, i) | q(2 * pair + 1, i) << 4U);
   for (unsigned g = 0; g < 8; ++g)
     for (unsigned i = 0; i < 32; ++i)
-      block.values[g * 32 + i] = 0.0625F * static_cast<float>(scales[g] * q(g, i)) -
-                                 0.5F * static_cast<float>(minima[g]);
+      block.values[g * 32 + i] =
+          0.0625F * static_cast<float>(scales[g] * q(g, i)) - 0.5F * static_cast<float>(minima[g]);
   return block;
 }
 
@@ -360,7 +362,8 @@ HandBlock q6_k_block() {
     low[side * 64 + quarter % 2 * 32 + l] |=
         static_cast<unsigned char>((q(i) & 15U) << (quarter / 2 * 4));
     high[side * 32 + l] |= static_cast<unsigned char>((q(i) >> 4U) << (quarter * 2));
-    block.values[i] = 0.03125F * static_cast<float>(scale(i / 16)) * (static_cast<float>(q(i)) - 32);
+    block.values[i] =
+        0.03125F * static_cast<float>(scale(i / 16)) * (static_cast<float>(q(i)) - 32);
   }
   block.bytes.append(reinterpret_cast<const char*>(low.data()), low.size());
   block.bytes.append(reinterpret_cast<const char*>(high.data()), high.size());
@@ -381,7 +384,8 @@ TEST_P(Quantisation, IsReadAsItsFormatSays) {
   const HandBlock& block = GetParam();
   GgufWriter file = test::tiny_model({.width = 256, .heads = 2, .left_out = "blk.0.ffn_up.weight"});
   std::string data;
-  for (std::size_t i = 0; i < std::size_t{128} * 256 / block.values.size(); ++i) data += block.bytes;
+  for (std::size_t i = 0; i < std::size_t{128} * 256 / block.values.size(); ++i)
+    data += block.bytes;
   file.tensor("blk.0.ffn_up.weight", block.type, std::array<std::uint64_t, 2>{256, 128}, data);
   use(file);
   const auto weights = must(open());

@@ -23,7 +23,7 @@ CACHE = os.environ.get("XDG_CACHE_HOME", str(pathlib.Path.home() / ".cache"))
 HOME = pathlib.Path(os.environ.get("INCIPIT_HOME") or CACHE + "/incipit")
 MODEL = HOME / "models" / "smollm2-135m-instruct-q4_1.gguf"
 TICKETS = ROOT / "examples" / "tickets" / "tickets.jsonl"
-TASK = ROOT / "examples" / "tickets" / "task.json"
+TASK = ROOT / "examples" / "tickets" / "bench_task.json"
 
 DONE, ROW_ERRORS, USAGE, FAILED, MISMATCH, INTERRUPTED = 0, 1, 2, 3, 4, 130
 TIMEOUT_S = 300

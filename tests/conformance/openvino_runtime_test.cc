@@ -32,8 +32,8 @@ RuntimeUnderTest tiny(const Kind& kind) {
     return [kind, seed, kept = std::make_shared<RealRuntime>()]() -> model::Runtime& {
       if (!kept->runtime) {
         const std::string name = std::string(kind.name) + std::to_string(seed);
-        const std::string file =
-            tiny_model_file(name, {.architecture = kind.architecture, .context = 512, .seed = seed});
+        const std::string file = tiny_model_file(
+            name, {.architecture = kind.architecture, .context = 512, .seed = seed});
         *kept = open_proved_runtime(file, {.precision = kind.precision,
                                            .kv_type = kind.kv_type,
                                            .cells = 2048,

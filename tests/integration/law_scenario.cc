@@ -172,7 +172,8 @@ std::string run_scenario(const Scenario& scenario, model::Runtime& subject,
   std::ostringstream found;
   for (const Grown& g : growth.run()) {
     std::vector<std::uint32_t> rows;
-    for (const auto& [position, values] : g.seen) rows.push_back(static_cast<std::uint32_t>(position));
+    for (const auto& [position, values] : g.seen)
+      rows.push_back(static_cast<std::uint32_t>(position));
     const WholePrompt whole = evaluate_whole(oracle, g.target, rows);
     std::size_t next = 0;
     for (const auto& [position, values] : g.seen) {

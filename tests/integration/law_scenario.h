@@ -21,10 +21,10 @@ struct Scenario {
   std::size_t sequences = 4;
   std::size_t tokens_min = 1;  // Length of a sequence at the end.
   std::size_t tokens_max = 200;
-  std::vector<std::size_t> pieces;     // Sizes to choose from.
-  std::size_t rows_watched = 2;        // Most logits rows asked of a piece.
-  bool disturb = true;                 // Forks, truncations, saves and restores.
-  std::size_t shared_tokens = 0;       // All sequences begin with the same tokens, computed once.
+  std::vector<std::size_t> pieces;  // Sizes to choose from.
+  std::size_t rows_watched = 2;     // Most logits rows asked of a piece.
+  bool disturb = true;              // Forks, truncations, saves and restores.
+  std::size_t shared_tokens = 0;    // All sequences begin with the same tokens, computed once.
   std::uint64_t seed = 1;
 };
 

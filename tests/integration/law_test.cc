@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
+// Tests src/model/graph_builder.cc
+//
 // The law of bits (docs/adr/0002) on a real model: whatever way the tokens took, the bits are
 // those of the whole prompt in one piece.
 #include <gtest/gtest.h>
@@ -18,7 +20,7 @@ namespace incipit::test {
 namespace {
 
 // Around the sizes at which kernels and blocks change.
-const std::vector<std::size_t> kOddSizes{1,  2,  3,  4,  5,  7,  8,  9,  15, 16,
+const std::vector<std::size_t> kOddSizes{1,  2,  3,  4,  5,  7,  8,  9,  15,  16,
                                          17, 24, 31, 32, 33, 63, 64, 65, 127, 129};
 
 struct Mode {
@@ -104,7 +106,8 @@ TEST_P(Law, HoldsForManySequencesBehindOnePrefix) {
 }
 
 TEST_P(Law, HoldsInVeryUnevenMixes) {
-  expect_law({.sequences = 3, .tokens_max = 700, .pieces = {1, 2, 600}, .rows_watched = 1, .seed = 6});
+  expect_law(
+      {.sequences = 3, .tokens_max = 700, .pieces = {1, 2, 600}, .rows_watched = 1, .seed = 6});
 }
 
 // Passes of every size up to 1,400 rows, with 1 to 300 rows of logits.
@@ -161,9 +164,9 @@ TEST_P(Law, HoldsInCallsOfMoreThanOnePass) {
 
 // The last token of the last cell: there is no cell behind it for a filler.
 TEST_P(Law, HoldsForALoneTokenInTheLastCell) {
-  RealRuntime real = open_proved_runtime(smollm_path(), {.precision = GetParam().precision,
-                                                         .kv_type = GetParam().kv_type,
-                                                         .cells = 64});
+  RealRuntime real = open_proved_runtime(
+      smollm_path(),
+      {.precision = GetParam().precision, .kv_type = GetParam().kv_type, .cells = 64});
   const TokenVector tokens = random_tokens(64, 5, real->limits().vocabulary);
   const WholePrompt want = evaluate_whole(*real, tokens, {63});
   const auto sequence = model::Sequence::create(*real).value();

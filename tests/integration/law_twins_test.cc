@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
+// Tests src/model/bit_law.cc
+//
 // Each rule of the law has a twin that switches it off and must see drift; otherwise the rule
 // would be superstition. Where a CPU needs less than the rule gives, the measurement must say so.
 #include <gtest/gtest.h>

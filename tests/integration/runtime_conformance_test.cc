@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
+// Tests src/model/openvino_runtime.cc
+// Tests src/model/openvino_machine.cc
+//
 // The OpenVINO runtime keeps the contract on a real model, in every precision of this CPU.
+#include "conformance/runtime_conformance.h"
+
 #include <gtest/gtest.h>
 
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "conformance/runtime_conformance.h"
 #include "support/installed_models.h"
 #include "support/real_runtime.h"
 
@@ -18,8 +22,8 @@ RuntimeUnderTest smollm_runtime(std::string name, Precision precision, KvType kv
   const auto open = [precision, kv_type,
                      kept = std::make_shared<RealRuntime>()]() -> model::Runtime& {
     if (!kept->runtime) {
-      *kept = open_proved_runtime(
-          smollm_path(), {.precision = precision, .kv_type = kv_type, .cells = 2048});
+      *kept = open_proved_runtime(smollm_path(),
+                                  {.precision = precision, .kv_type = kv_type, .cells = 2048});
     }
     return **kept;
   };

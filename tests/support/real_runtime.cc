@@ -38,8 +38,9 @@ RealRuntime open_proved_runtime(const std::string& model, RealRuntimeOptions opt
   options.law.rows_min = rows;
   options.law.logits_rows_min = rows;
   RealRuntime real = open_runtime(model, options);
-  const std::string proof = (std::filesystem::temp_directory_path() /
-                             ("incipit-law-" + std::to_string(::getpid()))).string();
+  const std::string proof =
+      (std::filesystem::temp_directory_path() / ("incipit-law-" + std::to_string(::getpid())))
+          .string();
   std::filesystem::remove(proof);
   must(model::prove_law(*real, proof));
   std::filesystem::remove(proof);

@@ -3,12 +3,12 @@
 // Small GGUF files that hold a vocabulary and nothing else, for rules that no installed model has.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <cstdint>
 #include <cstdio>
 #include <string>
 #include <vector>
-
-#include <gtest/gtest.h>
 
 #include "base/file.h"
 #include "support/gguf_writer.h"
@@ -25,10 +25,8 @@ struct VocabularyToken {
 // A SentencePiece vocabulary of bytes, letters and a few words: it adds a BOS and a space in
 // front, and marks a run of newlines and a tag as USER_DEFINED.
 inline std::vector<VocabularyToken> sentencepiece_tokens() {
-  std::vector<VocabularyToken> tokens{{"<unk>", 0, 2},
-                                      {"<s>", 0, 3},
-                                      {"</s>", 0, 3},
-                                      {"<|endoftext|>", 0, 3}};
+  std::vector<VocabularyToken> tokens{
+      {"<unk>", 0, 2}, {"<s>", 0, 3}, {"</s>", 0, 3}, {"<|endoftext|>", 0, 3}};
   for (int byte = 0; byte < 256; ++byte) {
     char text[8];
     std::snprintf(text, sizeof(text), "<0x%02X>", static_cast<unsigned>(byte));
@@ -47,7 +45,8 @@ inline std::vector<VocabularyToken> sentencepiece_tokens() {
     tokens.push_back({space + word, score, 1});
     score -= 1;
   }
-  for (char letter = 33; letter < 127; ++letter) tokens.push_back({std::string(1, letter), -900, 1});
+  for (char letter = 33; letter < 127; ++letter)
+    tokens.push_back({std::string(1, letter), -900, 1});
   tokens.push_back({space, -900, 1});
   return tokens;
 }
