@@ -163,9 +163,8 @@ Result<Scored> ClassifierImpl::combine(const prompt::EncodedText& encoded,
   // While the start measures what pmi compares with, only raw and mass are of interest.
   const bool is_measuring = task_.options.normalise == Normalise::kPmi && content_free_.empty();
   const Normalise normalise = is_measuring ? Normalise::kNone : task_.options.normalise;
-  INCIPIT_TRY(result.scores,
-              policy::normalised_scores(normalise, tree_->surfaces(), surfaces,
-                                        task_.labels.size(), content_free_));
+  INCIPIT_TRY(result.scores, policy::normalised_scores(normalise, tree_->surfaces(), surfaces,
+                                                       task_.labels.size(), content_free_));
   return result;
 }
 

@@ -182,7 +182,8 @@ Result<void> ClassifierImpl::choose_surface() {
 Result<void> ClassifierImpl::check_start() {
   const auto texts = example_texts();
   if (is_foregone()) {
-    report_.warnings.push_back("the task has one label: every text gets it, the model is not asked");
+    report_.warnings.push_back(
+        "the task has one label: every text gets it, the model is not asked");
     return {};
   }
   INCIPIT_TRY(const double mass, example_mass());

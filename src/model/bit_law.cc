@@ -157,6 +157,7 @@ Result<LawMeasurement> measure_law(OpenVinoRuntime& runtime) {
     for (std::size_t rows = 1; rows <= before.*setting; ++rows) {
       LawSettings settings = before;
       settings.*setting = rows;
+      settings.few_sizes = false;  // It would fill up what is to be found out.
       INCIPIT_TRY(const bool kept, holds(settings));
       if (kept) return rows;
     }

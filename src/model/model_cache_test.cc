@@ -99,9 +99,9 @@ TEST_F(RememberedHash, IsComputedAgainForAFileThatChanged) {
 TEST_F(RememberedHash, ADamagedMemoryIsNotBelieved) {
   const std::string want = must(remembered_sha256(path_, home_));
   const std::string kept = must(read_file(memory(), 4096));
-  for (const std::string& damaged : {std::string(), std::string("\n"), kept.substr(0, kept.size() - 1),
-                                     kept + "0", std::string(5000, 'x'),
-                                     kept.substr(0, kept.find('\n') + 1) + std::string(64, '?')}) {
+  for (const std::string& damaged :
+       {std::string(), std::string("\n"), kept.substr(0, kept.size() - 1), kept + "0",
+        std::string(5000, 'x'), kept.substr(0, kept.find('\n') + 1) + std::string(64, '?')}) {
     must(write_file(memory(), damaged));
     EXPECT_EQ(must(remembered_sha256(path_, home_)), want) << damaged.substr(0, 80);
   }

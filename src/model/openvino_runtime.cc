@@ -20,6 +20,13 @@ constexpr Token kFillerToken = 0;
 
 std::size_t blocks_for(std::size_t cells) { return (cells + kBlockCells - 1) / kBlockCells; }
 
+// The next larger of the sizes that passes have: steps of 4, 8 and 16 rows. A step is at most half
+// a block, so a filler sequence fits into one.
+std::size_t few_sizes(std::size_t rows) {
+  const std::size_t step = rows <= 32 ? 4 : rows <= 128 ? 8 : 16;
+  return (rows + step - 1) / step * step;
+}
+
 std::unexpected<Error> no_cells() {
   return failure(ErrorCode::kResourceExhausted,
                  "no free KV cells; drop sequences or raise --ctx-size");
@@ -264,14 +271,17 @@ void OpenVinoRuntime::fill_inputs(std::span<const Piece> pieces) {
       inputs_.logits_rows.push_back(first_row + wanted);
   }
   const std::size_t rows = inputs_.input_ids.size();
-  if (rows < law_.rows_min) {
-    const std::vector<Token> filler(std::max<std::size_t>(2, law_.rows_min - rows), kFillerToken);
+  std::size_t filled = std::max(rows, law_.rows_min);
+  if (law_.few_sizes) filled = few_sizes(filled);
+  if (filled == rows + 1) filled = law_.few_sizes ? few_sizes(rows + 2) : rows + 2;
+  if (filled > rows) {
+    const std::vector<Token> filler(filled - rows, kFillerToken);
     add(filler, 0, std::span(&filler_block_, 1));
   }
   const bool wanted = !inputs_.logits_rows.empty();
-  const std::size_t least = wanted ? law_.logits_rows_min : 1;
-  while (inputs_.logits_rows.size() < least)
-    inputs_.logits_rows.push_back(wanted ? inputs_.logits_rows.back() : 0);
+  std::size_t least = wanted ? std::max(inputs_.logits_rows.size(), law_.logits_rows_min) : 1;
+  if (law_.few_sizes) least = few_sizes(least);
+  inputs_.logits_rows.resize(least, wanted ? inputs_.logits_rows.back() : 0);
 }
 
 Result<std::span<const float>> OpenVinoRuntime::run(std::span<const Piece> pieces) {

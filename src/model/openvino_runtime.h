@@ -35,6 +35,9 @@ struct LawSettings {
   std::size_t logits_rows_min = 8;  // The same for the last matrix product.
   bool fill_lone_token = true;      // A piece of one token takes another attention kernel.
   bool int8_by_token = true;        // By channel, a half-full block is quantised again.
+  // No part of the law: passes are filled up to one of some 140 sizes, since OpenVINO compiles
+  // kernels for every new number of rows and keeps them (megabytes and milliseconds for each).
+  bool few_sizes = true;
 };
 
 struct OpenVinoOptions {

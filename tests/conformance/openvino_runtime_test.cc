@@ -8,7 +8,6 @@
 #include <gtest/gtest.h>
 
 #include <map>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -26,21 +25,25 @@ struct Kind {
   KvType kv_type;
 };
 
+// Compiled at the first use and kept: GoogleTest asks for the subjects once for each test.
+model::Runtime& opened(const Kind& kind, std::uint64_t seed) {
+  static std::map<std::string, RealRuntime> kept;
+  const std::string name = std::string(kind.name) + std::to_string(seed);
+  RealRuntime& real = kept[name];
+  if (!real.runtime) {
+    const std::string file =
+        tiny_model_file(name, {.architecture = kind.architecture, .context = 512, .seed = seed});
+    real = open_proved_runtime(file, {.precision = kind.precision,
+                                      .kv_type = kind.kv_type,
+                                      .cells = 2048,
+                                      .home = testing::TempDir() + "tiny-home"});
+  }
+  return *real;
+}
+
 RuntimeUnderTest tiny(const Kind& kind) {
-  // Compiled at the first use, not when tests are listed.
   const auto open = [kind](std::uint64_t seed) {
-    return [kind, seed, kept = std::make_shared<RealRuntime>()]() -> model::Runtime& {
-      if (!kept->runtime) {
-        const std::string name = std::string(kind.name) + std::to_string(seed);
-        const std::string file = tiny_model_file(
-            name, {.architecture = kind.architecture, .context = 512, .seed = seed});
-        *kept = open_proved_runtime(file, {.precision = kind.precision,
-                                           .kv_type = kind.kv_type,
-                                           .cells = 2048,
-                                           .home = testing::TempDir() + "tiny-home"});
-      }
-      return **kept;
-    };
+    return [kind, seed]() -> model::Runtime& { return opened(kind, seed); };
   };
   return {.name = kind.name,
           .open = open(1),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How an engine starts: what it keeps, what it needs, and what it says when it cannot.
-// Tests src/engine/classifier_start.cc
+// Tests src/engine/loaded_model.cc
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -98,14 +98,17 @@ TEST_F(EngineStart, ADamagedProofIsMadeAgain) {
 
 TEST_F(EngineStart, NamesWhatIsWrongWithTheModel) {
   const Error missing = refusal({.model = "/nonexistent/model.gguf", .home = home_});
-  EXPECT_EQ(missing.code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(missing.code, ErrorCode::kUnavailable);
   expect_in(missing.message, "/nonexistent/model.gguf");
   const std::string damaged = home_ + "/damaged.gguf";
   fs::create_directories(home_);
   must(write_file(damaged, "GGUF and then nothing that makes sense"));
-  expect_in(refusal({.model = damaged, .home = home_}).message, damaged);
+  const Error broken = refusal({.model = damaged, .home = home_});
+  EXPECT_EQ(broken.code, ErrorCode::kCorruption);
+  expect_in(broken.message, damaged);
   const Error directory = refusal({.model = home_, .home = home_});
-  EXPECT_EQ(directory.code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(directory.code, ErrorCode::kUnavailable);
+  expect_in(directory.message, home_);
 }
 
 TEST_F(EngineStart, SaysHowManyCellsWouldFit) {

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tests src/engine/classifier_impl.cc
-// Tests src/engine/classifier_start.cc
-// Tests src/engine/text_scorer.cc
-//
 // The promise, seen from outside: one text has one score, whichever way it was run.
 // Tests src/engine/engine.cc
 // Tests src/engine/classifier_impl.cc
+// Tests src/engine/classifier_start.cc
 // Tests src/engine/text_scorer.cc
 #include "incipit/engine.h"
 

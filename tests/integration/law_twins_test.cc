@@ -94,6 +94,7 @@ TEST_P(LawTwin, DriftBeginsWhereTheMeasurementSaysSo) {
   const auto drifts = [&](std::size_t LawSettings::* setting, std::size_t rows) {
     LawSettings law = real_->law();
     law.*setting = rows;
+    law.few_sizes = false;
     return grown(40, 2, law) != whole || grown(40, 1, law) != whole;
   };
   for (const auto& [setting, least] :

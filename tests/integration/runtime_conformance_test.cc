@@ -8,8 +8,9 @@
 
 #include <gtest/gtest.h>
 
-#include <memory>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "support/installed_models.h"
@@ -18,14 +19,20 @@
 namespace incipit::test {
 namespace {
 
+// Opened at the first use and kept: GoogleTest asks for the subjects once for each test.
+model::Runtime& opened(const std::string& name, Precision precision, KvType kv_type) {
+  static std::map<std::string, RealRuntime> kept;
+  RealRuntime& real = kept[name];
+  if (!real.runtime) {
+    real = open_proved_runtime(smollm_path(),
+                               {.precision = precision, .kv_type = kv_type, .cells = 1024});
+  }
+  return *real;
+}
+
 RuntimeUnderTest smollm_runtime(std::string name, Precision precision, KvType kv_type) {
-  const auto open = [precision, kv_type,
-                     kept = std::make_shared<RealRuntime>()]() -> model::Runtime& {
-    if (!kept->runtime) {
-      *kept = open_proved_runtime(smollm_path(),
-                                  {.precision = precision, .kv_type = kv_type, .cells = 2048});
-    }
-    return **kept;
+  const auto open = [name, precision, kv_type]() -> model::Runtime& {
+    return opened(name, precision, kv_type);
   };
   return {.name = std::move(name),
           .open = open,

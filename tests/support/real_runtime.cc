@@ -20,16 +20,15 @@ RealRuntime open_runtime(const std::string& model, const RealRuntimeOptions& opt
   const std::string folder = must(model::prepared_folder(cache, sha256));
   real.weights = must(
       model::PreparedWeights::open(*gguf, real.shape, folder + "/weights", options.threads, {}));
-  real.runtime =
-      must(model::OpenVinoRuntime::open(real.shape, *real.weights,
-                                            {.precision = options.precision,
-                                             .kv_type = options.kv_type,
-                                             .cells = options.cells,
-                                             .threads = options.threads,
-                                             .law = options.law,
-                                             .exact = false,
-                                             .approximate_reason = "not proved in this test",
-                                             .identity = sha256}));
+  real.runtime = must(model::OpenVinoRuntime::open(real.shape, *real.weights,
+                                                   {.precision = options.precision,
+                                                    .kv_type = options.kv_type,
+                                                    .cells = options.cells,
+                                                    .threads = options.threads,
+                                                    .law = options.law,
+                                                    .exact = false,
+                                                    .approximate_reason = "not proved in this test",
+                                                    .identity = sha256}));
   return real;
 }
 

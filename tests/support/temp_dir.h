@@ -27,7 +27,7 @@ class TempDir {
   [[nodiscard]] std::string path(const std::string& name) const { return path_ + "/" + name; }
 
   // Writes a file and returns its path.
-  [[nodiscard]] std::string file(const std::string& name, const std::string& bytes) const {
+  std::string file(const std::string& name, const std::string& bytes) const {
     std::ofstream(path(name), std::ios::binary) << bytes;
     return path(name);
   }
