@@ -105,7 +105,7 @@ def main(arguments):
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build")
     parser.add_argument("--verdicts", type=pathlib.Path)
     parser.add_argument("files", type=pathlib.Path, nargs="*")
-    options = parser.parse_args(arguments)
+    options = parser.parse_intermixed_args(arguments)
     return run_format(options) if options.kind == "format" else run_tidy(options)
 
 
