@@ -10,7 +10,7 @@ import unittest
 
 from program import (FAILED, HOME, INTERRUPTED, USAGE, Process, ProgramTest, distinct_texts, run)
 
-ROWS = 80
+ROWS = 150  # More than two windows of 64 rows: a signal in the second leaves a rest.
 SLOW = ("--batch", "2")  # Many small passes: time to stop in between.
 
 
