@@ -118,7 +118,7 @@ class TidyTest(unittest.TestCase):
         self.expect("docs/a.md", "# A\nregis" + "try.acme.org\n", "host regis")
         self.expect("docs/a.md", "# A\n/ro" + "ot/x\n", "one machine only")
         self.expect("docs/a.md", "# A\n/home" + "/ann/x\n", "one machine only")
-        self.expect_clean("docs/a.md", "# A\nhttp://127.0.0.1:8080/x ~/.cache $HOME/work/x\n")
+        self.expect_clean("docs/a.md", "# A\nhttp://127.0.0.1:8080/x ~/.cache $HOME/notes/x\n")
 
     def test_ascii(self):
         self.expect("src/base/a.h", HEADER + "// \u2014\n", "a.h:3: U+2014")
