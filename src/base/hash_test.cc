@@ -2,16 +2,15 @@
 #include "base/hash.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
 #include <span>
 #include <string>
 #include <string_view>
 
 #include "base/file.h"
+#include "support/temp_dir.h"
 
 namespace incipit {
 namespace {
@@ -39,12 +38,10 @@ TEST(Sha256, ListsOfFieldsNeverMeet) {
 }
 
 TEST(Sha256, FileLongerThanTheBufferHashesAsItsBytes) {
-  const auto path =
-      std::filesystem::temp_directory_path() / ("incipit_hash_" + std::to_string(::getpid()));
+  const std::string path = test::scratch("long");
   const std::string content((std::size_t{2} << 20U) + 17, 'x');
-  ASSERT_TRUE(write_file(path.string(), content));
-  const auto hash = sha256_of_file(path.string());
-  std::filesystem::remove(path);
+  ASSERT_TRUE(write_file(path, content));
+  const auto hash = sha256_of_file(path);
   ASSERT_TRUE(hash);
   EXPECT_EQ(*hash, sha256_hex(bytes_of(content)));
 }

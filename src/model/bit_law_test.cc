@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "support/must.h"
 #include "support/real_runtime.h"
+#include "support/temp_dir.h"
 #include "support/tiny_model.h"
 
 namespace incipit::model {
@@ -29,7 +30,7 @@ class BitLaw : public testing::Test {
                               {.cells = 256, .threads = 1, .law = law, .home = folder_});
   }
 
-  std::string folder_ = testing::TempDir() + "bit_law_test";
+  std::string folder_ = test::scratch("bit_law_test");
   std::string proof_ = folder_ + "/law";
 };
 

@@ -15,6 +15,7 @@
 
 #include "base/memory.h"
 #include "support/gguf_writer.h"
+#include "support/temp_dir.h"
 
 namespace incipit::model {
 namespace {
@@ -46,7 +47,7 @@ class GgufFileTest : public testing::Test {
   }
   void TearDown() override { std::filesystem::remove(path_); }
 
-  std::string path_ = testing::TempDir() + "gguf_file_test.gguf";
+  std::string path_ = test::scratch("gguf_file_test.gguf");
 };
 
 std::string floats(std::size_t count) {
@@ -124,7 +125,7 @@ TEST_F(GgufFileTest, RefusesWhatIsNoFile) {
   ASSERT_FALSE(missing);
   EXPECT_EQ(missing.error().code, ErrorCode::kUnavailable);
   EXPECT_TRUE(mentions(missing.error().message, "/nonexistent/model.gguf"));
-  const auto directory = GgufFile::open(testing::TempDir());
+  const auto directory = GgufFile::open(test::scratch(""));
   ASSERT_FALSE(directory);
   EXPECT_EQ(directory.error().code, ErrorCode::kUnavailable);
   EXPECT_TRUE(mentions(directory.error().message, "directory")) << directory.error().message;

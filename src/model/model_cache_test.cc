@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "support/must.h"
+#include "support/temp_dir.h"
 
 namespace incipit::model {
 namespace {
@@ -68,7 +69,7 @@ class RememberedHash : public testing::Test {
     return folder->path().string();
   }
 
-  std::string home_ = testing::TempDir() + "model_cache_test";
+  std::string home_ = test::scratch("model_cache_test");
   std::string path_ = home_ + "/model.gguf";
 };
 

@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "support/gguf_writer.h"
+#include "support/temp_dir.h"
 #include "support/tiny_model.h"
 
 namespace incipit::model {
@@ -41,7 +42,7 @@ class ModelShapeTest : public testing::Test {
   }
   void TearDown() override { std::filesystem::remove(path_); }
 
-  std::string path_ = testing::TempDir() + "model_shape_test.gguf";
+  std::string path_ = test::scratch("model_shape_test.gguf");
 };
 
 void add_tensor(GgufWriter& file, const std::string& name, std::vector<std::uint64_t> dimensions,

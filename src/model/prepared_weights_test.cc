@@ -16,6 +16,7 @@
 
 #include "base/file.h"
 #include "support/must.h"
+#include "support/temp_dir.h"
 #include "support/tiny_model.h"
 
 namespace incipit::model {
@@ -48,7 +49,7 @@ class PreparedWeightsTest : public testing::Test {
         std::distance(std::filesystem::directory_iterator(folder_), {}));
   }
 
-  std::string folder_ = testing::TempDir() + "prepared_weights_test";
+  std::string folder_ = test::scratch("prepared_weights_test");
   std::string path_ = folder_ + "/weights";
   std::unique_ptr<GgufFile> gguf_;
   ModelShape shape_;

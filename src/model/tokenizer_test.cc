@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "support/prompt_model.h"
+#include "support/temp_dir.h"
 #include "support/vocabulary_file.h"
 
 namespace incipit::model {
@@ -25,7 +26,7 @@ TEST(Tokenizer, AMissingFileIsNamed) {
 
 TEST(Tokenizer, ADirectoryAndGarbageAreRefused) {
   EXPECT_FALSE(Tokenizer::open("/"));
-  const std::string path = testing::TempDir() + "garbage.gguf";
+  const std::string path = test::scratch("garbage.gguf");
   ASSERT_TRUE(write_file(path, "GGUF is not enough"));
   EXPECT_FALSE(Tokenizer::open(path));
   ASSERT_TRUE(write_file(path, ""));

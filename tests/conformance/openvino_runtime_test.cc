@@ -13,6 +13,7 @@
 
 #include "conformance/runtime_conformance.h"
 #include "support/real_runtime.h"
+#include "support/temp_dir.h"
 #include "support/tiny_model.h"
 
 namespace incipit::test {
@@ -36,7 +37,7 @@ model::Runtime& opened(const Kind& kind, std::uint64_t seed) {
     real = open_proved_runtime(file, {.precision = kind.precision,
                                       .kv_type = kind.kv_type,
                                       .cells = 2048,
-                                      .home = testing::TempDir() + "tiny-home"});
+                                      .home = test::scratch("tiny-home")});
   }
   return *real;
 }

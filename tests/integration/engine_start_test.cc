@@ -18,6 +18,7 @@
 #include "support/installed_models.h"
 #include "support/prompt_model.h"
 #include "support/real_runtime.h"
+#include "support/temp_dir.h"
 #include "support/ticket_task.h"
 
 namespace incipit::test {
@@ -50,7 +51,7 @@ class EngineStart : public testing::Test {
     return count;
   }
 
-  std::string home_ = testing::TempDir() + "engine_start_test";
+  std::string home_ = test::scratch("engine_start_test");
   std::vector<std::string> events_;
 };
 
@@ -150,7 +151,7 @@ void start_and_score(const std::string& home_of_start) {
 TEST_F(EngineStart, TwoAtOnceInOneEmptyHomeBothWork) {
   if (const char* home_of_start = std::getenv(kHomeOfStart)) return start_and_score(home_of_start);
   // Not home_: each process clears its own.
-  const std::string shared = testing::TempDir() + "engine_start_test_shared";
+  const std::string shared = test::scratch("engine_start_test_shared");
   fs::remove_all(shared);
   const std::vector<std::string> environment{std::string(kHomeOfStart) + "=" + shared};
   OwnProcess one("EngineStart.TwoAtOnceInOneEmptyHomeBothWork", environment);

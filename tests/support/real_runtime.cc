@@ -10,6 +10,7 @@
 #include "model/model_cache.h"
 #include "support/installed_models.h"
 #include "support/must.h"
+#include "support/temp_dir.h"
 
 namespace incipit::test {
 RealRuntime open_runtime(const std::string& model, const RealRuntimeOptions& options) {
@@ -37,9 +38,7 @@ RealRuntime open_proved_runtime(const std::string& model, RealRuntimeOptions opt
   options.law.rows_min = rows;
   options.law.logits_rows_min = rows;
   RealRuntime real = open_runtime(model, options);
-  const std::string proof =
-      (std::filesystem::temp_directory_path() / ("incipit-law-" + std::to_string(::getpid())))
-          .string();
+  const std::string proof = scratch("law");
   std::filesystem::remove(proof);
   must(model::prove_law(*real, proof));
   std::filesystem::remove(proof);

@@ -47,4 +47,11 @@ class TempDir {
   std::string path_;
 };
 
+// A path in a directory of this process. GoogleTest's own TempDir() is one for all processes, and
+// ctest runs many tests of one binary, and of its sanitizer builds, side by side.
+inline std::string scratch(const std::string& name) {
+  static const TempDir directory;
+  return directory.path(name);
+}
+
 }  // namespace incipit::test

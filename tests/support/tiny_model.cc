@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "support/must.h"
+#include "support/temp_dir.h"
 #include "support/vocabulary_file.h"
 
 namespace incipit::test {
@@ -118,7 +119,7 @@ class TinyModel {
 GgufWriter tiny_model(const TinyModelOptions& options) { return TinyModel(options).write(); }
 
 std::string tiny_model_file(const std::string& name, const TinyModelOptions& options) {
-  const std::string path = testing::TempDir() + "tiny-" + name + ".gguf";
+  const std::string path = scratch("tiny-" + name + ".gguf");
   must(write_file(path, tiny_model(options).bytes()));
   return path;
 }

@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "support/gguf_writer.h"
 #include "support/prompt_model.h"
+#include "support/temp_dir.h"
 
 namespace incipit::test {
 
@@ -73,7 +74,7 @@ inline std::string sentencepiece_file(const std::string& name = "test") {
   file.number("tokenizer.ggml.unknown_token_id", 0);
   file.flag("tokenizer.ggml.add_bos_token", true);
   file.flag("tokenizer.ggml.add_space_prefix", true);
-  const std::string path = testing::TempDir() + "sentencepiece-" + name + ".gguf";
+  const std::string path = scratch("sentencepiece-" + name + ".gguf");
   must(write_file(path, file.bytes()));
   return path;
 }
