@@ -18,6 +18,8 @@
 namespace incipit::api {
 namespace {
 
+using namespace std::string_literals;
+
 Result<std::vector<Row>> read_all(const std::string& bytes, RowFormat format, RowFields fields) {
   const test::TempDir dir;
   const std::string path = dir.file("rows", bytes);
@@ -76,7 +78,7 @@ TEST(JsonlReader, KeepsABadRowToItself) {
 }
 
 TEST(JsonlReader, TakesNulByEscapeAndRefusesItRaw) {
-  const auto rows = jsonl(std::string("{\"text\":\"a\\u0000b\"}\n{\"text\":\"a\0b\"}\n", 40));
+  const auto rows = jsonl("{\"text\":\"a\\u0000b\"}\n{\"text\":\"a\0b\"}\n"s);
   EXPECT_EQ(rows[0].text, std::string("a\0b", 3));
   EXPECT_EQ(rows[1].error, "invalid_json");
 }
