@@ -355,7 +355,9 @@ TEST(ClassifyFile, TakesNoMoreMemoryForMoreRows) {
   EXPECT_EQ(report->unique, kRows);
   constexpr std::size_t kBytesPerText = 64;
   constexpr std::size_t kSlack = std::size_t{2} << 20U;  // Of the allocator.
-  if (!test::kIsSanitized) EXPECT_LT(late, early + kRows * kBytesPerText + kSlack);
+  if (!test::kIsSanitized) {
+    EXPECT_LT(late, early + kRows * kBytesPerText + kSlack);
+  }
 }
 
 TEST(ClassifyFile, RefusesToOverwriteItsInput) {
