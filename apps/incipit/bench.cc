@@ -10,6 +10,7 @@
 #include <system_error>
 #include <utility>
 
+#include "incipit/bench_kv.h"
 #include "incipit/bench_output.h"
 #include "incipit/bench_run.h"
 #include "incipit/command.h"
@@ -24,7 +25,8 @@ namespace {
 
 constexpr const char* kUsage =
     "Usage: incipit bench classify [FLAGS]\n\n"
-    "  classify   time a task on whole prompts and on the shared prefix\n\n"
+    "  classify   time a task on whole prompts and on the shared prefix\n"
+    "  kv         time cached prefixes: live, restored, and shared by many callers\n\n"
     "incipit bench classify --help tells more.\n";
 
 constexpr const char* kDescription =
@@ -178,6 +180,7 @@ int bench_classify(std::span<const std::string> arguments, const Surroundings& a
 int run_bench(std::span<const std::string> arguments, const Surroundings& around) {
   const std::string name = arguments.empty() ? "" : arguments.front();
   if (name == "classify") return bench_classify(arguments.subspan(1), around);
+  if (name == "kv") return bench_kv(arguments.subspan(1), around);
   const bool help = name == "--help" || name == "-h";
   if (!help && !name.empty()) {
     std::fprintf(around.err, "incipit bench: there is no benchmark '%s'\n\n",

@@ -54,6 +54,9 @@ class OddEngine final : public Engine {
   Result<std::unique_ptr<Classifier>> classifier(Task task, ClassifierOptions) override {
     return std::make_unique<OddClassifier>(std::move(task));
   }
+  Result<std::unique_ptr<Generator>> generator(const GeneratorOptions&) override {
+    return failure(ErrorCode::kUnavailable, "a fake engine generates nothing");
+  }
 };
 
 class ExplainCommand : public ::testing::Test {

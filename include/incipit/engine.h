@@ -19,6 +19,7 @@
 #include <string_view>
 #include <vector>
 
+#include "incipit/generator.h"
 #include "incipit/label.h"
 #include "incipit/options.h"
 #include "incipit/result.h"
@@ -142,6 +143,11 @@ class Engine {
   // Checks the task, renders its prefix and computes it. The engine must outlive the classifier.
   // Errors: kInvalidArgument names the field of the task that is wrong.
   virtual Result<std::unique_ptr<Classifier>> classifier(Task task, ClassifierOptions options) = 0;
+
+  // Makes the model serve many callers. It then belongs to the generator: neither classifiers nor
+  // a second generator may be used until that one is gone. The engine must outlive it.
+  // Errors: kInvalidArgument names the option that is wrong.
+  virtual Result<std::unique_ptr<Generator>> generator(const GeneratorOptions& options) = 0;
 };
 
 }  // namespace incipit

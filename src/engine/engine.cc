@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "engine/classifier_impl.h"
+#include "engine/generator_impl.h"
 #include "engine/loaded_model.h"
 
 namespace incipit {
@@ -15,6 +16,10 @@ class EngineImpl final : public Engine {
 
   Result<std::unique_ptr<Classifier>> classifier(Task task, ClassifierOptions options) override {
     return engine::ClassifierImpl::create(*loaded_, std::move(task), options);
+  }
+
+  Result<std::unique_ptr<Generator>> generator(const GeneratorOptions& options) override {
+    return engine::GeneratorImpl::create(*loaded_, options);
   }
 
  private:

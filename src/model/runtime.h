@@ -21,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/check.h"
 #include "incipit/result.h"
 #include "incipit/types.h"
 
@@ -131,6 +132,12 @@ class Sequence {
 
   [[nodiscard]] SequenceId id() const { return id_; }
   [[nodiscard]] std::size_t length() const { return runtime_->length(id_); }
+  [[nodiscard]] bool is_open() const { return runtime_ != nullptr; }
+  // Forgets the cells from `length` on; requires that there are as many.
+  void truncate(std::size_t length) {
+    const auto done = runtime_->truncate(id_, length);
+    INCIPIT_CHECK(done.has_value(), "a sequence cut behind its end");
+  }
 
  private:
   Runtime* runtime_ = nullptr;  // Borrowed; null after a move.

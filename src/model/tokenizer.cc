@@ -151,6 +151,12 @@ Result<TokenVector> Tokenizer::encode(std::string_view text, bool parse_special)
   return failure(ErrorCode::kInternal, path_ + ": its tokeniser gave two lengths for one text");
 }
 
+bool Tokenizer::ends_generation(Token token) const {
+  return llama_vocab_is_eog(handle_->vocab, token);
+}
+
+const llama_vocab* Tokenizer::vocab() const { return handle_->vocab; }
+
 std::string Tokenizer::piece(Token token) const {
   if (token < 0 || static_cast<std::size_t>(token) >= vocabulary_) return {};
   std::string text(64, '\0');

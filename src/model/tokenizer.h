@@ -22,6 +22,8 @@
 #include "incipit/result.h"
 #include "incipit/types.h"
 
+struct llama_vocab;
+
 namespace incipit::model {
 
 enum class VocabularyKind {
@@ -70,6 +72,11 @@ class Tokenizer {
   [[nodiscard]] std::optional<Token> end_of_turn() const { return end_of_turn_; }
   // The model was trained with a BOS at the start of every text.
   [[nodiscard]] bool adds_bos() const { return adds_bos_; }
+
+  // Whether an answer is over with this token.
+  [[nodiscard]] bool ends_generation(Token token) const;
+  // libllama's own, for its samplers.
+  [[nodiscard]] const llama_vocab* vocab() const;
 
   // The Jinja source that the file carries; empty if it carries none.
   [[nodiscard]] const std::string& chat_template() const { return chat_template_; }

@@ -158,6 +158,9 @@ class FakeEngine final : public Engine {
     if (options.batch > 0) settings.texts_per_call = options.batch;
     return std::make_unique<FakeClassifier>(std::move(task), std::move(settings));
   }
+  Result<std::unique_ptr<Generator>> generator(const GeneratorOptions&) override {
+    return failure(ErrorCode::kUnavailable, "a fake engine generates nothing");
+  }
 
  private:
   FakeSettings settings_;

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Answers and label scores for many callers at once, over one KV prefix cache.
+//
+//     auto generator = (*engine)->generator({});
+//     auto answer = (*generator)->generate({.turns = {{"user", "How do I reset my password?"}}});
+//
+// Each call pays only for tokens that nobody has computed before. Calls from any number of threads
+// share the model's passes. Where exact() is true the text is the same to the last bit, cold or
+// cached, alone or in a crowd.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "incipit/kv.h"
+#include "incipit/result.h"
+#include "incipit/sampling.h"
+#include "incipit/types.h"
+
+namespace incipit {
+
+// One message of a chat.
+struct Turn {
+  std::string role;  // "system", "user" or "assistant".
+  std::string content;
+};
+
+// What to compute, and for whom. Tokens, if given, are used as they are in the place of turns.
+struct PromptRequest {
+  std::vector<Turn> turns;
+  TokenVector tokens;
+  std::string tenant;          // Nothing cached crosses between tenants.
+  bool reads_cache = true;     // False computes every token.
+  bool writes_cache = true;    // False leaves nothing behind.
+  int priority = 0;            // Higher stays longer in the cache.
+  std::int64_t protect_s = 0;  // How long the priority counts; 0: until it is evicted.
+  std::int64_t ttl_s = 0;      // Life of what is cached; 0: no end.
+};
+
+struct GenerateRequest : PromptRequest {
+  std::size_t tokens_max = 256;
+  SamplingOptions sampling;
+  // Receives the text as it comes, in whole characters, on the model's thread: return soon. False
+  // ends the generation.
+  std::function<bool(std::string_view)> on_text;
+};
+
+enum class FinishReason { kStop, kLength, kCaller };
+
+struct Generated {
+  std::string text;
+  TokenVector tokens;  // Chosen by the model, the one that ended it included.
+  FinishReason finish = FinishReason::kStop;
+  std::vector<TokenLogprobs> logprobs;  // Of each token, if asked for.
+  KvLookup kv;
+  std::size_t tokens_computed = 0;  // Of prompt and answer, by the model.
+  double ms_to_first_token = 0;
+  double ms = 0;
+};
+
+struct ScoreRequest : PromptRequest {
+  std::vector<std::string> continuations;  // Of the prompt; at least one.
+};
+
+struct ContinuationScores {
+  std::vector<double> log_probabilities;  // Of each continuation, natural logarithm.
+  KvLookup kv;                            // Of the first.
+  std::size_t tokens_computed = 0;        // For all of them together.
+};
+
+struct GeneratorOptions {
+  KvOptions kv;
+  std::size_t queue_max = 1024;   // Requests that wait or run; more are refused.
+  std::size_t jobs_max = 64;      // Of these, in the model at once.
+  std::size_t pass_tokens = 256;  // Of a pass while several requests are there.
+};
+
+struct GeneratorCounters {
+  KvCounters kv;
+  std::uint64_t passes = 0;
+  std::uint64_t rows = 0;         // Tokens given to the model.
+  std::uint64_t decode_rows = 0;  // Of these, single tokens of answers.
+  std::uint64_t preempted = 0;    // Requests that started again for want of cells.
+};
+
+class Generator {
+ public:
+  virtual ~Generator() = default;
+
+  // Errors: kInvalidArgument names the field that is wrong; kResourceExhausted for a full queue
+  // or a prompt beyond the cells; kInternal of the model. Thread-safe, like all below.
+  virtual Result<Generated> generate(const GenerateRequest& request) = 0;
+
+  // The log probabilities of continuations. They share their prompt's passes.
+  virtual Result<ContinuationScores> score(const ScoreRequest& request) = 0;
+
+  // The tokens that a request's turns become.
+  virtual Result<TokenVector> tokens(const PromptRequest& request) = 0;
+  [[nodiscard]] virtual std::string text(TokenSpan tokens) const = 0;
+
+  // What the cache holds of a prompt, and why not more.
+  virtual Result<KvLookup> explain(const PromptRequest& request) = 0;
+  virtual std::vector<KvEntry> entries() = 0;
+  // Removes every entry of the tenant that begins with `tokens`. Returns the tokens forgotten.
+  virtual std::size_t drop(std::string_view tenant, TokenSpan tokens) = 0;
+  // Pushes all live cells out of the runtime into the slower levels, as far as they take them.
+  virtual void spill() = 0;
+
+  virtual GeneratorCounters counters() = 0;
+  // KV cells of the runtime and the bytes of one.
+  [[nodiscard]] virtual std::size_t cells() const = 0;
+  [[nodiscard]] virtual std::size_t cell_bytes() const = 0;
+  [[nodiscard]] virtual bool exact() const = 0;
+};
+
+}  // namespace incipit

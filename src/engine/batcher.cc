@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/batcher.h"
+
+#include <algorithm>
+#include <chrono>
+#include <set>
+#include <span>
+#include <utility>
+
+#include "base/check.h"
+
+namespace incipit::engine {
+namespace {
+
+// A pass of fewer rows says little about the cost of a prompt's token.
+constexpr std::size_t kRowsWorthLearning = 32;
+
+std::size_t agreeing(TokenSpan a, TokenSpan b) {
+  const auto [end, unused] = std::ranges::mismatch(a, b);
+  return static_cast<std::size_t>(end - a.begin());
+}
+
+Error cancelled() { return {ErrorCode::kCancelled, "the caller gave up"}; }
+
+}  // namespace
+
+Batcher::Batcher(model::Runtime& runtime, kv::PrefixCache& cache, BatcherLimits limits)
+    : runtime_(runtime), cache_(cache), limits_(limits) {}
+
+Batcher::~Batcher() { cancel_all(); }
+
+void Batcher::cancel_all() {
+  while (!running_.empty()) finish(*running_.back(), cancelled());
+  for (const auto& task : waiting_) task->job.reader->finish(std::unexpected(cancelled()));
+  waiting_.clear();
+}
+
+// Rows that a tenant's jobs were given. One that comes anew begins with the least of the others:
+// it may neither claim what it left unused nor wait for what it never had.
+std::uint64_t& Batcher::served(const std::string& tenant) {
+  const auto found = served_.find(tenant);
+  if (found != served_.end()) return found->second;
+  std::set<std::string> present;
+  for (const auto& task : waiting_) present.insert(task->job.tenant);
+  for (const auto& task : running_) present.insert(task->job.tenant);
+  std::erase_if(served_, [&](const auto& entry) { return !present.contains(entry.first); });
+  std::uint64_t least = 0;
+  for (const auto& [other, rows] : served_) least = least == 0 ? rows : std::min(least, rows);
+  return served_.emplace(tenant, least).first->second;
+}
+
+void Batcher::add(JobId id, Job job) {
+  auto task = std::make_unique<Task>();
+  task->id = id;
+  task->job = std::move(job);
+  task->prompt_size = task->job.tokens.size();
+  const model::Limits& limits = runtime_.limits();
+  std::string wrong;
+  if (task->job.logits_rows == 0 || task->job.logits_rows > task->prompt_size)
+    wrong = "a prompt needs tokens, and logits rows that lie in it";
+  else if (task->prompt_size > limits.context_tokens)
+    wrong = "the prompt has " + std::to_string(task->prompt_size) + " tokens, the context holds " +
+            std::to_string(limits.context_tokens);
+  else if (std::ranges::any_of(task->job.tokens, [&](Token token) {
+             return token < 0 || static_cast<std::size_t>(token) >= limits.vocabulary;
+           }))
+    wrong = "a token is not in the vocabulary";
+  if (!wrong.empty()) {
+    task->job.reader->finish(failure(ErrorCode::kInvalidArgument, std::move(wrong)));
+    return;
+  }
+  served(task->job.tenant);
+  waiting_.push_back(std::move(task));
+}
+
+void Batcher::cancel(JobId id) {
+  if (Task* task = running(id)) return finish(*task, cancelled());
+  const auto found = std::ranges::find(waiting_, id, &Task::id);
+  if (found == waiting_.end()) return;
+  const TaskPointer gone = std::move(*found);
+  waiting_.erase(found);
+  gone->job.reader->finish(std::unexpected(cancelled()));
+}
+
+Batcher::Task* Batcher::running(JobId id) const {
+  const auto found = std::ranges::find(running_, id, &Task::id);
+  return found == running_.end() ? nullptr : found->get();
+}
+
+bool Batcher::step() {
+  start_waiting();
+  while (true) {
+    const std::vector<Piece> pieces = plan();
+    if (pieces.empty()) break;
+    const auto logits = evaluate(pieces);
+    if (logits) {
+      read(pieces, *logits);
+      break;
+    }
+    if (logits.error().code != ErrorCode::kResourceExhausted) {
+      for (const Piece& piece : pieces) finish(*piece.task, logits.error());
+      break;
+    }
+    give_way();
+  }
+  return !is_idle();
+}
+
+// Frees some cells: of the cache, or of the youngest job, which starts again later.
+void Batcher::give_way() {
+  if (cache_.make_room(runtime_.cells_free() + runtime_.limits().fork_cells + 1)) return;
+  Task& youngest = *running_.back();
+  if (running_.size() > 1) return preempt(youngest);
+  finish(youngest, Error{ErrorCode::kResourceExhausted,
+                         "the KV cells do not hold " + std::to_string(youngest.job.tokens.size()) +
+                             " tokens; raise --ctx-size"});
+}
+
+// Starts what may start: of each tenant in the order of arrival, the least served first.
+void Batcher::start_waiting() {
+  std::set<JobId> held;  // Wait for another job in this round.
+  while (running_.size() < limits_.jobs_max) {
+    Task* next = nullptr;
+    for (const auto& task : waiting_) {
+      if (held.contains(task->id)) continue;
+      if (next == nullptr || served(task->job.tenant) < served(next->job.tenant)) next = task.get();
+    }
+    if (next == nullptr) return;
+    if (!start(*next)) {
+      held.insert(next->id);
+      continue;
+    }
+    const auto place = std::ranges::find(waiting_, next->id, &Task::id);
+    running_.push_back(std::move(*place));
+    waiting_.erase(place);
+    if (!next->sequence.is_open()) {
+      finish(*next, Error{ErrorCode::kInternal, "the runtime gave no sequence"});
+      continue;
+    }
+    std::ranges::sort(running_, {}, &Task::id);
+  }
+}
+
+// False if the job has to wait for another one.
+bool Batcher::start(Task& task) {
+  if (task.waits_for != 0) {
+    const Task* other = running(task.waits_for);
+    if (other != nullptr && other->computed() < task.waits_until) return false;
+    task.waits_for = 0;
+  }
+  const std::size_t limit = task.job.tokens.size() - task.job.logits_rows;
+  const kv::Wanted wanted{.tenant = task.job.tenant, .tokens = task.job.tokens, .limit = limit};
+  if (!task.job.reads_cache) {
+    if (auto empty = model::Sequence::create(runtime_)) task.sequence = std::move(*empty);
+    return true;
+  }
+  Task* best = nullptr;
+  std::size_t shared = 0;
+  for (const auto& other : running_) {
+    if (other->job.tenant != task.job.tenant || !other->job.reads_cache) continue;
+    const std::size_t agree = agreeing(TokenSpan(task.job.tokens).first(limit), other->job.tokens);
+    if (agree <= shared) continue;
+    shared = agree;
+    best = other.get();
+  }
+  if (best != nullptr && shared > cache_.matched(wanted)) {
+    if (best->computed() < shared) {
+      task.waits_for = best->id;
+      task.waits_until = shared;
+      return false;
+    }
+    if (auto fork = model::Sequence::fork(runtime_, best->sequence.id(), shared)) {
+      task.sequence = std::move(*fork);
+      task.report.lookup = {.tokens = task.job.tokens.size(),
+                            .matched = shared,
+                            .first_missing = shared,
+                            .miss = shared == limit ? KvMiss::kNone : KvMiss::kNeverCached};
+      task.report.shared = shared;
+      return true;
+    }
+  }
+  auto lease = cache_.acquire(wanted);
+  if (!lease) return true;
+  task.report.lookup = lease->lookup;
+  task.sequence = std::move(lease->sequence);
+  task.lease = std::move(*lease);
+  return true;
+}
+
+std::size_t Batcher::piece_size(const Task& task, std::size_t rows) const {
+  const std::size_t left = task.left();
+  const std::size_t wanted = task.computed() < task.prompt_size ? task.job.logits_rows : 1;
+  if (left <= rows) return left;
+  // The rows that are read come in one piece.
+  if (left - rows >= wanted) return rows;
+  return left > wanted ? left - wanted : left;
+}
+
+std::vector<Batcher::Piece> Batcher::plan() {
+  std::vector<Piece> pieces;
+  std::vector<Task*> prefilling;
+  for (const auto& task : running_) {
+    if (task->left() > 1 || task->computed() < task->prompt_size)
+      prefilling.push_back(task.get());
+    else
+      pieces.push_back({.task = task.get(), .size = 1, .logits_rows = {0}});
+  }
+  const bool alone = running_.size() == 1 && waiting_.empty();
+  const std::size_t rows_max = alone ? limits_.rows_max_alone : limits_.rows_max;
+  std::size_t rows = pieces.size();
+  std::ranges::stable_sort(prefilling, {}, [this](Task* task) { return served(task->job.tenant); });
+  for (Task* task : prefilling) {
+    if (rows >= rows_max) break;
+    Piece piece{.task = task, .size = piece_size(*task, rows_max - rows), .logits_rows = {}};
+    if (piece.size == task->left()) {
+      const std::size_t wanted =
+          task->computed() < task->prompt_size ? task->job.logits_rows : std::size_t{1};
+      for (std::size_t row = piece.size - wanted; row < piece.size; ++row)
+        piece.logits_rows.push_back(static_cast<std::uint32_t>(row));
+    }
+    rows += piece.size;
+    pieces.push_back(std::move(piece));
+  }
+  return pieces;
+}
+
+void Batcher::preempt(Task& task) {
+  ++counters_.preempted;
+  const auto place = std::ranges::find(running_, task.id, &Task::id);
+  TaskPointer back = std::move(*place);
+  running_.erase(place);
+  back->lease = {};
+  back->sequence = {};
+  // What was appended counts as prompt when the job starts again; its last row is read next.
+  if (back->job.tokens.size() > back->prompt_size) back->job.logits_rows = 1;
+  back->prompt_size = back->job.tokens.size();
+  const auto before = std::ranges::find_if(
+      waiting_, [&](const TaskPointer& other) { return other->id > back->id; });
+  waiting_.insert(before, std::move(back));
+}
+
+Result<model::Logits> Batcher::evaluate(std::span<const Piece> pieces) {
+  std::vector<model::Step> steps;
+  std::size_t rows = 0;
+  for (const Piece& piece : pieces) {
+    const TokenSpan tokens(piece.task->job.tokens);
+    steps.push_back({.sequence = piece.task->sequence.id(),
+                     .tokens = tokens.subspan(piece.task->computed(), piece.size),
+                     .logits_rows = piece.logits_rows});
+    rows += piece.size;
+  }
+  cache_.make_room(rows);
+  const auto start = std::chrono::steady_clock::now();
+  INCIPIT_TRY(const model::Logits logits, runtime_.evaluate(steps));
+  const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - start;
+  if (rows >= kRowsWorthLearning) cache_.learn_compute(rows, time.count());
+  ++counters_.passes;
+  counters_.rows += rows;
+  counters_.jobs_most = std::max(counters_.jobs_most, pieces.size());
+  return logits;
+}
+
+void Batcher::read(std::span<const Piece> pieces, const model::Logits& logits) {
+  std::size_t first_row = 0;
+  for (const Piece& piece : pieces) {
+    piece.task->report.computed += piece.size;
+    served(piece.task->job.tenant) += piece.size;
+    if (piece.size == 1) ++counters_.decode_rows;
+    const std::size_t count = piece.logits_rows.size();
+    if (count > 0) read(*piece.task, logits, first_row, count);
+    first_row += count;
+  }
+}
+
+void Batcher::read(Task& task, const model::Logits& logits, std::size_t first_row,
+                   std::size_t rows) {
+  auto next = task.job.reader->read(logits, first_row, rows);
+  if (!next) return finish(task, next.error());
+  if (!*next || task.job.tokens.size() >= runtime_.limits().context_tokens)
+    return finish(task, std::nullopt);
+  task.job.tokens.push_back(**next);
+  ++task.report.appended;
+}
+
+// Ends a running job; what it computed goes to the cache.
+void Batcher::finish(Task& task, std::optional<Error> error) {
+  const auto place = std::ranges::find(running_, task.id, &Task::id);
+  INCIPIT_CHECK(place != running_.end(), "a job finished that does not run");
+  const TaskPointer gone = std::move(*place);
+  running_.erase(place);
+  const std::size_t length = gone->sequence.is_open() ? gone->computed() : 0;
+  const bool is_sound = !error || error->code == ErrorCode::kCancelled;
+  if (gone->job.writes_cache && is_sound && length > 0) {
+    cache_.commit(gone->job.tenant, TokenSpan(gone->job.tokens).first(length),
+                  std::move(gone->sequence), gone->job.commit);
+  }
+  if (error)
+    gone->job.reader->finish(std::unexpected(std::move(*error)));
+  else
+    gone->job.reader->finish(gone->report);
+}
+
+}  // namespace incipit::engine

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Continuous batching: every pass takes the next piece of every job, whoever sent it.
+//
+//     waiting --start: prefix cache, or a job that computes the same--> prefill --> decode -->
+//     commit
+//
+// A pass holds one token of each job that decodes and, in what room is left, pieces of prompts,
+// those of the tenant that was served least first. Jobs that share an opening which
+// nobody has computed yet wait for the first of them to compute it, and fork from it. What a job
+// has computed goes to the cache, also where the caller gave up.
+//
+// By the law of model/runtime.h none of this changes a bit of any job's logits.
+// Confined to the model's thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "incipit/kv.h"
+#include "incipit/result.h"
+#include "incipit/types.h"
+#include "kv/prefix_cache.h"
+#include "model/runtime.h"
+
+namespace incipit::engine {
+
+// What became of a job.
+struct JobReport {
+  KvLookup lookup;
+  std::size_t shared = 0;    // Of lookup.matched, tokens taken from a job still running.
+  std::size_t computed = 0;  // Tokens given to the model for this job.
+  std::size_t appended = 0;  // Tokens that the reader chose.
+};
+
+// Makes tokens, or anything else, out of logits. Called on the model's thread.
+class RowReader {
+ public:
+  RowReader() = default;
+  RowReader(const RowReader&) = delete;
+  RowReader& operator=(const RowReader&) = delete;
+  virtual ~RowReader() = default;
+
+  // The rows asked for of the prompt, later the row of each token appended: `rows` rows of the
+  // logits from `first_row` on. Gives the token to append, or nothing where the job is done.
+  virtual Result<std::optional<Token>> read(const model::Logits& logits, std::size_t first_row,
+                                            std::size_t rows) = 0;
+  // The last call; the job is over.
+  virtual void finish(Result<JobReport> report) = 0;
+};
+
+struct Job {
+  std::string tenant;
+  TokenVector tokens;
+  std::size_t logits_rows = 1;  // Of the last tokens of the prompt; at least 1.
+  bool reads_cache = true;
+  bool writes_cache = true;
+  kv::CommitOptions commit;
+  std::unique_ptr<RowReader> reader;
+};
+
+struct BatcherLimits {
+  std::size_t jobs_max = 64;          // That run at once.
+  std::size_t rows_max = 256;         // Of a pass while several jobs run or wait.
+  std::size_t rows_max_alone = 1024;  // Of a pass of one lonely job.
+};
+
+struct BatcherCounters {
+  std::uint64_t passes = 0;
+  std::uint64_t rows = 0;         // Tokens given to evaluate().
+  std::uint64_t decode_rows = 0;  // Of these, one-token steps.
+  std::uint64_t preempted = 0;    // Jobs sent back for want of cells.
+  std::size_t jobs_most = 0;      // In one pass.
+};
+
+class Batcher {
+ public:
+  using JobId = std::uint64_t;
+
+  // Runtime and cache must outlive the batcher.
+  Batcher(model::Runtime& runtime, kv::PrefixCache& cache, BatcherLimits limits);
+  ~Batcher();
+  Batcher(const Batcher&) = delete;
+  Batcher& operator=(const Batcher&) = delete;
+
+  // Ids ascend. A job that can never run is finished with its error at once.
+  void add(JobId id, Job job);
+  // Finishes the job with kCancelled; what it computed stays in the cache.
+  void cancel(JobId id);
+  void cancel_all();
+  // Runs one pass. False where nothing is left to do.
+  bool step();
+
+  [[nodiscard]] bool is_idle() const { return waiting_.empty() && running_.empty(); }
+  [[nodiscard]] const BatcherCounters& counters() const { return counters_; }
+
+ private:
+  // A job with its place in the queue, or in the model.
+  struct Task {
+    JobId id = 0;
+    Job job;  // job.tokens grows by what is appended.
+    std::size_t prompt_size = 0;
+    model::Sequence sequence;
+    kv::PrefixLease lease;
+    JobReport report;
+    JobId waits_for = 0;  // Computes the same opening; 0: nobody.
+    std::size_t waits_until = 0;
+
+    [[nodiscard]] std::size_t computed() const { return sequence.length(); }
+    [[nodiscard]] std::size_t left() const { return job.tokens.size() - computed(); }
+  };
+  using TaskPointer = std::unique_ptr<Task>;
+  struct Piece {
+    Task* task = nullptr;
+    std::size_t size = 0;
+    std::vector<std::uint32_t> logits_rows;
+  };
+
+  void start_waiting();
+  bool start(Task& task);
+  [[nodiscard]] Task* running(JobId id) const;
+  std::vector<Piece> plan();
+  [[nodiscard]] std::size_t piece_size(const Task& task, std::size_t rows) const;
+  Result<model::Logits> evaluate(std::span<const Piece> pieces);
+  void read(std::span<const Piece> pieces, const model::Logits& logits);
+  void read(Task& task, const model::Logits& logits, std::size_t first_row, std::size_t rows);
+  void give_way();
+  void preempt(Task& task);
+  void finish(Task& task, std::optional<Error> error);
+  std::uint64_t& served(const std::string& tenant);
+
+  model::Runtime& runtime_;
+  kv::PrefixCache& cache_;
+  BatcherLimits limits_;
+  std::deque<TaskPointer> waiting_;              // In the order of their ids.
+  std::vector<TaskPointer> running_;             // Likewise.
+  std::map<std::string, std::uint64_t> served_;  // Rows of each tenant with jobs.
+  BatcherCounters counters_;
+};
+
+}  // namespace incipit::engine

@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// On the fake runtime: whatever runs beside a job, its logits are those of a run of its own.
+#include "engine/batcher.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <set>
+
+#include "support/fake_runtime.h"
+#include "support/must.h"
+
+namespace incipit::engine {
+namespace {
+
+using test::FakeRuntime;
+using test::must;
+
+// What came of a job.
+struct Outcome {
+  std::vector<float> logits;  // Every row that was read.
+  TokenVector tokens;         // As chosen.
+  bool is_over = false;
+  Result<JobReport> report;
+};
+
+Token best(std::span<const float> row) {
+  return static_cast<Token>(std::ranges::max_element(row) - row.begin());
+}
+
+// Greedy, for a number of tokens; keeps all it reads.
+class Recorder final : public RowReader {
+ public:
+  Recorder(Outcome& outcome, std::size_t tokens) : outcome_(outcome), left_(tokens) {}
+
+  Result<std::optional<Token>> read(const model::Logits& logits, std::size_t first_row,
+                                    std::size_t rows) override {
+    for (std::size_t row = first_row; row < first_row + rows; ++row) {
+      const auto values = logits.row(row);
+      outcome_.logits.insert(outcome_.logits.end(), values.begin(), values.end());
+    }
+    if (left_ == 0) return std::nullopt;
+    --left_;
+    outcome_.tokens.push_back(best(logits.row(first_row + rows - 1)));
+    return outcome_.tokens.back();
+  }
+  void finish(Result<JobReport> report) override {
+    EXPECT_FALSE(outcome_.is_over) << "finished twice";
+    outcome_.is_over = true;
+    outcome_.report = std::move(report);
+  }
+
+ private:
+  Outcome& outcome_;
+  std::size_t left_;
+};
+
+TokenVector count_from(Token first, std::size_t count) {
+  TokenVector tokens(count);
+  for (std::size_t i = 0; i < count; ++i) tokens[i] = (first + static_cast<Token>(i)) % 60;
+  return tokens;
+}
+
+TokenVector joined(TokenVector first, const TokenVector& second) {
+  first.insert(first.end(), second.begin(), second.end());
+  return first;
+}
+
+class BatcherTest : public testing::Test {
+ protected:
+  void open(std::size_t cells, KvOptions kv = {}, BatcherLimits limits = {}) {
+    runtime_ = std::make_unique<FakeRuntime>(test::FakeOptions{.cells = cells, .block_cells = 4});
+    cache_ = std::make_unique<kv::PrefixCache>(*runtime_, kv, [this] { return now_ms_; });
+    batcher_ = std::make_unique<Batcher>(*runtime_, *cache_, limits);
+  }
+  Outcome& add(const TokenVector& tokens, std::size_t answer, Job job = {}) {
+    auto& outcome = *outcomes_.emplace_back(std::make_unique<Outcome>());
+    job.tokens = tokens;
+    job.reader = std::make_unique<Recorder>(outcome, answer);
+    batcher_->add(++last_id_, std::move(job));
+    return outcome;
+  }
+  void run() {
+    while (batcher_->step()) cache_->check_invariants();
+    cache_->check_invariants();
+  }
+  // The same job alone on a fresh runtime without a cache.
+  static Outcome alone(const TokenVector& tokens, std::size_t answer) {
+    FakeRuntime runtime({.cells = 4096});
+    kv::PrefixCache cache(runtime, {}, [] { return 0; });
+    Batcher batcher(runtime, cache, {});
+    Outcome outcome;
+    Job job{.tokens = tokens, .reads_cache = false, .writes_cache = false};
+    job.reader = std::make_unique<Recorder>(outcome, answer);
+    batcher.add(1, std::move(job));
+    while (batcher.step()) {
+    }
+    return outcome;
+  }
+  static void expect_as_alone(const Outcome& outcome, const TokenVector& tokens,
+                              std::size_t answer) {
+    const Outcome expected = alone(tokens, answer);
+    ASSERT_TRUE(outcome.is_over);
+    ASSERT_TRUE(outcome.report) << outcome.report.error().message;
+    EXPECT_EQ(outcome.tokens, expected.tokens);
+    EXPECT_EQ(outcome.logits, expected.logits);
+  }
+
+  std::int64_t now_ms_ = 0;
+  std::unique_ptr<FakeRuntime> runtime_;
+  std::unique_ptr<kv::PrefixCache> cache_;
+  std::unique_ptr<Batcher> batcher_;
+  std::vector<std::unique_ptr<Outcome>> outcomes_;
+  Batcher::JobId last_id_ = 0;
+};
+
+TEST_F(BatcherTest, ARepeatComputesOneToken) {
+  open(4096);
+  const TokenVector prompt = count_from(0, 100);
+  add(prompt, 3);
+  run();
+  const Outcome& again = add(prompt, 3);
+  run();
+  expect_as_alone(again, prompt, 3);
+  EXPECT_EQ(again.report->lookup.matched, 99U);
+  EXPECT_EQ(again.report->computed, 4U) << "the last prompt token and three answers";
+  EXPECT_EQ(again.report->lookup.miss, KvMiss::kNone);
+}
+
+TEST_F(BatcherTest, GeneratedTokensAreReused) {
+  open(4096);
+  const TokenVector prompt = count_from(0, 50);
+  const Outcome first = (add(prompt, 10), run(), std::move(*outcomes_.back()));
+  const TokenVector next = joined(joined(prompt, first.tokens), {7, 8, 9});
+  const Outcome& second = add(next, 2);
+  run();
+  expect_as_alone(second, next, 2);
+  EXPECT_EQ(second.report->lookup.matched, 60U);
+}
+
+TEST_F(BatcherTest, SixtyFourCallersComputeANewPrefixOnce) {
+  open(8192);
+  const TokenVector prefix = count_from(3, 1000);
+  std::vector<TokenVector> prompts;
+  for (Token i = 0; i < 64; ++i) prompts.push_back(joined(prefix, {i % 60, 59 - i % 50, 5}));
+  std::vector<Outcome*> outcomes;
+  for (const TokenVector& prompt : prompts) outcomes.push_back(&add(prompt, 2));
+  run();
+  for (std::size_t i = 0; i < prompts.size(); ++i) expect_as_alone(*outcomes[i], prompts[i], 2);
+  EXPECT_LE(runtime_->counters().rows, 1000U + 64 * (3 + 2));
+}
+
+TEST_F(BatcherTest, ABusyPrefixIsShared) {
+  open(4096);
+  const TokenVector prompt = count_from(0, 300);
+  Outcome& first = add(prompt, 200);
+  for (int pass = 0; pass < 20; ++pass) batcher_->step();
+  ASSERT_FALSE(first.is_over);
+  const TokenVector other = joined(prompt, {1, 1, 1});
+  const Outcome& second = add(other, 2);
+  while (!second.is_over) batcher_->step();
+  EXPECT_FALSE(first.is_over) << "the second did not wait for the first to end";
+  EXPECT_GE(second.report->lookup.matched, 300U);
+  run();
+  expect_as_alone(second, other, 2);
+  expect_as_alone(first, prompt, 200);
+}
+
+TEST_F(BatcherTest, WhatACallerLeftHalfDoneIsKept) {
+  open(4096, {}, {.rows_max_alone = 100});
+  const TokenVector prompt = count_from(0, 400);
+  const Outcome& first = add(prompt, 1);
+  batcher_->step();
+  batcher_->step();
+  batcher_->cancel(last_id_);
+  ASSERT_TRUE(first.is_over);
+  EXPECT_EQ(first.report.error().code, ErrorCode::kCancelled);
+  const Outcome& second = add(prompt, 1);
+  run();
+  EXPECT_EQ(second.report->lookup.matched, 200U);
+  expect_as_alone(second, prompt, 1);
+}
+
+TEST_F(BatcherTest, WaitersGoOnWhenTheOneTheyWaitForGivesUp) {
+  open(4096, {}, {.rows_max = 100});
+  const TokenVector prefix = count_from(0, 400);
+  const TokenVector one = joined(prefix, {1});
+  const TokenVector two = joined(prefix, {2});
+  add(one, 1);
+  const Outcome& second = add(two, 1);
+  batcher_->step();
+  batcher_->cancel(1);
+  run();
+  expect_as_alone(second, two, 1);
+  EXPECT_EQ(second.report->lookup.matched, 100U);
+}
+
+TEST_F(BatcherTest, TenantsTakeTurns) {
+  open(100'000, {}, {.jobs_max = 4, .rows_max = 100});
+  for (int i = 0; i < 40; ++i)
+    add(joined({static_cast<Token>(i)}, count_from(1, 500)), 0, {.tenant = "many"});
+  batcher_->step();
+  const Outcome& one = add(count_from(9, 300), 0, {.tenant = "few"});
+  for (int pass = 0; pass < 60 && !one.is_over; ++pass) batcher_->step();
+  EXPECT_TRUE(one.is_over) << "one prompt of three passes waited for forty of five";
+  run();
+}
+
+TEST_F(BatcherTest, NothingCrossesBetweenTenants) {
+  open(4096);
+  const TokenVector prompt = count_from(0, 100);
+  add(prompt, 0, {.tenant = "a"});
+  run();
+  const Outcome& other = add(prompt, 0, {.tenant = "b"});
+  run();
+  EXPECT_EQ(other.report->lookup.matched, 0U);
+  const kv::Wanted wanted{.tenant = "c", .tokens = prompt, .limit = 99};
+  EXPECT_EQ(cache_->explain(wanted).miss, KvMiss::kOtherTenant);
+}
+
+TEST_F(BatcherTest, TooManyJobsForTheCellsAllEndRight) {
+  open(260, {.memory_bytes = 0});
+  std::vector<TokenVector> prompts;
+  for (Token i = 0; i < 12; ++i) prompts.push_back(count_from(i * 5, 40));
+  std::vector<Outcome*> outcomes;
+  for (const TokenVector& prompt : prompts) outcomes.push_back(&add(prompt, 30));
+  run();
+  for (std::size_t i = 0; i < prompts.size(); ++i) expect_as_alone(*outcomes[i], prompts[i], 30);
+  EXPECT_GT(batcher_->counters().preempted, 0U);
+}
+
+TEST_F(BatcherTest, AJobThatCanNeverRunIsRefusedByReason) {
+  open(100);
+  const Outcome& no_cells = add(count_from(0, 200), 1);
+  const Outcome& too_long = add(count_from(0, 3000), 1);
+  const Outcome& empty = add({}, 1);
+  const Outcome& unknown = add({1, 99'999}, 1);
+  run();
+  EXPECT_EQ(no_cells.report.error().code, ErrorCode::kResourceExhausted);
+  EXPECT_EQ(too_long.report.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(empty.report.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(unknown.report.error().code, ErrorCode::kInvalidArgument);
+}
+
+TEST_F(BatcherTest, AFailedPassIsToldAndTheNextJobRuns) {
+  open(1000);
+  runtime_->fail_evaluate(1);
+  const TokenVector prompt = count_from(0, 20);
+  const Outcome& failed = add(prompt, 1);
+  run();
+  EXPECT_EQ(failed.report.error().code, ErrorCode::kInternal);
+  const Outcome& next = add(prompt, 1);
+  run();
+  expect_as_alone(next, prompt, 1);
+  EXPECT_EQ(next.report->lookup.matched, 0U) << "cells of a failed pass are not kept";
+}
+
+// Random prompts over a small alphabet, so that they share openings of every length; too few
+// cells, two tenants, cancellations, priorities, expiry, drops. Every job that ends gives the bits
+// of a run of its own. The argument is the seed.
+class AnyMix : public BatcherTest, public testing::WithParamInterface<std::uint64_t> {
+ protected:
+  struct Asked {
+    TokenVector tokens;
+    std::size_t answer = 0;
+    Outcome* outcome = nullptr;
+  };
+
+  void ask() {
+    TokenVector tokens(2 + random_() % 80);
+    const auto other = static_cast<Token>(1 + random_() % 2);
+    for (Token& token : tokens) token = random_() % 20 == 0 ? other : 0;
+    Job job{.tenant = random_() % 2 == 0 ? "a" : "b"};
+    job.commit = {.priority = static_cast<int>(random_() % 2),
+                  .protect_ms = static_cast<std::int64_t>(random_() % 50),
+                  .ttl_ms = static_cast<std::int64_t>(random_() % 3 == 0 ? random_() % 100 : 0)};
+    const std::size_t answer = random_() % 6;
+    Outcome& outcome = add(tokens, answer, std::move(job));
+    asked_.push_back({std::move(tokens), answer, &outcome});
+  }
+  void operate() {
+    for (std::size_t i = random_() % 4; i > 0; --i) ask();
+    for (std::size_t pass = random_() % 6; pass > 0; --pass) {
+      batcher_->step();
+      cache_->check_invariants();
+    }
+    if (random_() % 10 == 0) batcher_->cancel(1 + random_() % (last_id_ + 1));
+    if (random_() % 30 == 0) cache_->drop("a", {});
+    now_ms_ += static_cast<std::int64_t>(random_() % 20);
+  }
+
+  std::mt19937_64 random_{GetParam()};
+  std::vector<Asked> asked_;
+};
+
+TEST_P(AnyMix, GivesTheBitsOfARunAlone) {
+  open(600,
+       {.memory_bytes = 200'000, .second_sight = false, .break_even = false, .tenant_cells = 300},
+       {.jobs_max = 6, .rows_max = 24, .rows_max_alone = 40});
+  for (int round = 0; round < 1000; ++round) operate();
+  run();
+  std::size_t matched = 0;
+  for (const Asked& one : asked_) {
+    ASSERT_TRUE(one.outcome->is_over);
+    if (!one.outcome->report) {
+      ASSERT_EQ(one.outcome->report.error().code, ErrorCode::kCancelled)
+          << one.outcome->report.error().message;
+      continue;
+    }
+    expect_as_alone(*one.outcome, one.tokens, one.answer);
+    matched += one.outcome->report->lookup.matched;
+  }
+  EXPECT_GT(matched, 1000U) << "a test of hits without hits";
+  EXPECT_GT(cache_->counters().tokens_restored, 100U) << "nothing came back from memory";
+  EXPECT_GT(cache_->counters().expiries, 0U);
+  batcher_.reset();
+  for (const char* tenant : {"a", "b"}) cache_->drop(tenant, {});
+  EXPECT_TRUE(cache_->entries().empty());
+  EXPECT_EQ(runtime_->sequence_count(), 0U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, AnyMix, testing::Range<std::uint64_t>(0, 10));
+
+}  // namespace
+}  // namespace incipit::engine

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/generator_impl.h"
+
+#include <algorithm>
+#include <chrono>
+#include <future>
+#include <optional>
+#include <utility>
+
+#include "decode/log_softmax.h"
+#include "decode/stop_strings.h"
+#include "model/token_sampler.h"
+
+namespace incipit::engine {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::int64_t kMsPerSecond = 1000;
+
+std::int64_t steady_ms() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now().time_since_epoch())
+      .count();
+}
+
+double ms_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+Result<model::Role> role_of(const std::string& name) {
+  if (name == "system") return model::Role::kSystem;
+  if (name == "user") return model::Role::kUser;
+  if (name == "assistant") return model::Role::kAssistant;
+  return failure(ErrorCode::kInvalidArgument,
+                 "turns: the role '" + name + "' is not system, user or assistant");
+}
+
+// Samples an answer token by token. Lives on the model's thread; its caller waits.
+class AnswerReader final : public RowReader {
+ public:
+  AnswerReader(const GenerateRequest& request, const model::Tokenizer& tokenizer,
+               std::unique_ptr<model::TokenSampler> sampler, std::promise<Result<Generated>> done)
+      : request_(request),
+        tokenizer_(tokenizer),
+        sampler_(std::move(sampler)),
+        stops_(request.sampling.stop),
+        done_(std::move(done)) {}
+
+  Result<std::optional<Token>> read(const model::Logits& logits, std::size_t first_row,
+                                    std::size_t rows) override {
+    INCIPIT_TRY(const model::SampledToken sampled,
+                sampler_->sample(logits.row(first_row + rows - 1)));
+    if (answer_.tokens.empty()) answer_.ms_to_first_token = ms_since(start_);
+    answer_.tokens.push_back(sampled.token);
+    if (request_.sampling.logprobs > 0) answer_.logprobs.push_back(sampled.logprobs);
+    if (tokenizer_.ends_generation(sampled.token)) {
+      answer_.finish = FinishReason::kStop;
+      return std::nullopt;
+    }
+    const bool wants_more = emit(stops_.push(tokenizer_.piece(sampled.token)));
+    if (stops_.is_stopped() || !wants_more) {
+      answer_.finish = stops_.is_stopped() ? FinishReason::kStop : FinishReason::kCaller;
+      return std::nullopt;
+    }
+    answer_.finish = FinishReason::kLength;
+    if (answer_.tokens.size() >= request_.tokens_max) return std::nullopt;
+    return sampled.token;
+  }
+
+  void finish(Result<JobReport> report) override {
+    if (!report) return done_.set_value(std::unexpected(report.error()));
+    emit(stops_.flush());
+    answer_.kv = report->lookup;
+    answer_.tokens_computed = report->computed;
+    answer_.ms = ms_since(start_);
+    done_.set_value(std::move(answer_));
+  }
+
+ private:
+  bool emit(const std::string& text) {
+    answer_.text += text;
+    return text.empty() || !request_.on_text || request_.on_text(text);
+  }
+
+  const GenerateRequest& request_;  // Kept by the caller, who waits.
+  const model::Tokenizer& tokenizer_;
+  std::unique_ptr<model::TokenSampler> sampler_;
+  decode::StopStrings stops_;
+  std::promise<Result<Generated>> done_;
+  Generated answer_;
+  Clock::time_point start_ = Clock::now();
+};
+
+struct TailScore {
+  double log_probability = 0;
+  JobReport report;
+};
+
+// Sums the log probabilities of a given continuation.
+class TailReader final : public RowReader {
+ public:
+  TailReader(TokenVector tail, std::promise<Result<TailScore>> done)
+      : tail_(std::move(tail)), done_(std::move(done)) {}
+
+  Result<std::optional<Token>> read(const model::Logits& logits, std::size_t first_row,
+                                    std::size_t rows) override {
+    for (std::size_t i = 0; i < rows; ++i) {
+      const auto row = logits.row(first_row + i);
+      score_.log_probability += row[static_cast<std::size_t>(tail_[i])] - decode::log_sum_exp(row);
+    }
+    return std::nullopt;
+  }
+  void finish(Result<JobReport> report) override {
+    if (!report) return done_.set_value(std::unexpected(report.error()));
+    score_.report = *report;
+    done_.set_value(score_);
+  }
+
+ private:
+  TokenVector tail_;
+  std::promise<Result<TailScore>> done_;
+  TailScore score_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<GeneratorImpl>> GeneratorImpl::create(LoadedModel& loaded,
+                                                             const GeneratorOptions& options) {
+  if (options.jobs_max == 0 || options.queue_max == 0 || options.pass_tokens == 0)
+    return failure(ErrorCode::kInvalidArgument,
+                   "jobs_max, queue_max and pass_tokens must be at least 1");
+  if (options.kv.protected_share < 0 || options.kv.protected_share > 1)
+    return failure(ErrorCode::kInvalidArgument, "kv.protected_share must lie between 0 and 1");
+  return std::unique_ptr<GeneratorImpl>(new GeneratorImpl(loaded, options));
+}
+
+GeneratorImpl::GeneratorImpl(LoadedModel& loaded, const GeneratorOptions& options)
+    : loaded_(loaded),
+      cells_(loaded.runtime->limits().cells),
+      cell_bytes_(loaded.runtime->limits().cell_bytes),
+      exact_(loaded.runtime->limits().exact),
+      special_(loaded.tokenizer->special_tokens(), loaded.tokenizer->chat_template()),
+      prompt_text_(*loaded.tokenizer, special_),
+      cache_(*loaded.runtime, options.kv, steady_ms),
+      scheduler_(*loaded.runtime, cache_,
+                 {.jobs_max = options.jobs_max,
+                  .rows_max = options.pass_tokens,
+                  .rows_max_alone = std::max<std::size_t>(options.pass_tokens, 1024)},
+                 options.queue_max) {}
+
+Job GeneratorImpl::job_of(const PromptRequest& request, TokenVector tokens) const {
+  return {.tenant = request.tenant,
+          .tokens = std::move(tokens),
+          .logits_rows = 1,
+          .reads_cache = request.reads_cache,
+          .writes_cache = request.writes_cache,
+          .commit = {.priority = request.priority,
+                     .protect_ms = request.protect_s * kMsPerSecond,
+                     .ttl_ms = request.ttl_s * kMsPerSecond},
+          .reader = nullptr};
+}
+
+Result<TokenVector> GeneratorImpl::tokens(const PromptRequest& request) {
+  if (!request.tokens.empty()) return request.tokens;
+  if (request.turns.empty())
+    return failure(ErrorCode::kInvalidArgument, "a request needs turns or tokens");
+  std::vector<model::ChatMessage> messages;
+  for (const Turn& turn : request.turns) {
+    INCIPIT_TRY(const model::Role role, role_of(turn.role));
+    messages.push_back({.role = role, .content = turn.content});
+  }
+  const std::scoped_lock lock(template_mutex_);
+  INCIPIT_TRY(const model::RenderedChat chat, loaded_.chat_template->render(messages, {}));
+  return prompt_text_.encode(chat, {}, SpecialTextPolicy::kNeutralise);
+}
+
+std::string GeneratorImpl::text(TokenSpan tokens) const {
+  std::string text;
+  for (const Token token : tokens) text += loaded_.tokenizer->piece(token);
+  return text;
+}
+
+Result<Generated> GeneratorImpl::generate(const GenerateRequest& request) {
+  if (request.tokens_max == 0)
+    return failure(ErrorCode::kInvalidArgument, "tokens_max must be at least 1");
+  INCIPIT_TRY(TokenVector prompt, tokens(request));
+  INCIPIT_TRY(auto sampler, model::TokenSampler::create(*loaded_.tokenizer, request.sampling));
+  std::promise<Result<Generated>> done;
+  std::future<Result<Generated>> answer = done.get_future();
+  Job job = job_of(request, std::move(prompt));
+  job.reader = std::make_unique<AnswerReader>(request, *loaded_.tokenizer, std::move(sampler),
+                                              std::move(done));
+  INCIPIT_TRY_VOID(scheduler_.submit(std::move(job)));
+  return answer.get();
+}
+
+Result<ContinuationScores> GeneratorImpl::score(const ScoreRequest& request) {
+  if (request.continuations.empty())
+    return failure(ErrorCode::kInvalidArgument, "continuations: at least one is needed");
+  INCIPIT_TRY(const TokenVector prompt, tokens(request));
+  std::vector<std::future<Result<TailScore>>> tails;
+  for (const std::string& continuation : request.continuations) {
+    INCIPIT_TRY(const TokenVector tail, loaded_.tokenizer->encode_plain(continuation));
+    if (tail.empty())
+      return failure(ErrorCode::kInvalidArgument, "continuations: an empty one has no score");
+    TokenVector whole = prompt;
+    whole.insert(whole.end(), tail.begin(), tail.end() - 1);
+    Job job = job_of(request, std::move(whole));
+    job.logits_rows = tail.size();
+    std::promise<Result<TailScore>> done;
+    tails.push_back(done.get_future());
+    job.reader = std::make_unique<TailReader>(tail, std::move(done));
+    INCIPIT_TRY_VOID(scheduler_.submit(std::move(job)));
+  }
+  ContinuationScores scores;
+  for (auto& tail : tails) {
+    INCIPIT_TRY(const TailScore score, tail.get());
+    if (scores.log_probabilities.empty()) scores.kv = score.report.lookup;
+    scores.log_probabilities.push_back(score.log_probability);
+    scores.tokens_computed += score.report.computed;
+  }
+  return scores;
+}
+
+Result<KvLookup> GeneratorImpl::explain(const PromptRequest& request) {
+  INCIPIT_TRY(const TokenVector prompt, tokens(request));
+  KvLookup lookup;
+  scheduler_.inspect([&](kv::PrefixCache& cache, const BatcherCounters&) {
+    lookup =
+        cache.explain({.tenant = request.tenant, .tokens = prompt, .limit = prompt.size() - 1});
+  });
+  return lookup;
+}
+
+std::vector<KvEntry> GeneratorImpl::entries() {
+  std::vector<KvEntry> entries;
+  scheduler_.inspect(
+      [&](kv::PrefixCache& cache, const BatcherCounters&) { entries = cache.entries(); });
+  return entries;
+}
+
+std::size_t GeneratorImpl::drop(std::string_view tenant, TokenSpan tokens) {
+  std::size_t forgotten = 0;
+  scheduler_.inspect([&](kv::PrefixCache& cache, const BatcherCounters&) {
+    forgotten = cache.drop(tenant, tokens);
+  });
+  return forgotten;
+}
+
+void GeneratorImpl::spill() {
+  scheduler_.inspect(
+      [this](kv::PrefixCache& cache, const BatcherCounters&) { cache.make_room(cells_); });
+}
+
+GeneratorCounters GeneratorImpl::counters() {
+  GeneratorCounters counters;
+  scheduler_.inspect([&](kv::PrefixCache& cache, const BatcherCounters& batcher) {
+    counters = {.kv = cache.counters(),
+                .passes = batcher.passes,
+                .rows = batcher.rows,
+                .decode_rows = batcher.decode_rows,
+                .preempted = batcher.preempted};
+  });
+  return counters;
+}
+
+}  // namespace incipit::engine

@@ -1,0 +1,429 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kv/prefix_cache.h"
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "base/check.h"
+
+namespace incipit::kv {
+namespace {
+
+// Attention over this many cells takes as long as the rest of the model: measured with the default
+// model on two cores. It only orders evictions, so a rough figure does.
+constexpr double kTokensPerDoubling = 3000;
+
+double ms_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
+      .count();
+}
+
+}  // namespace
+
+PrefixCache::PrefixCache(model::Runtime& runtime, const KvOptions& options,
+                         std::function<std::int64_t()> clock_ms)
+    : runtime_(runtime), options_(options), clock_ms_(std::move(clock_ms)) {
+  tree_.on_split = [this](Node& upper, Node& lower) {
+    change_use(upper, lower.use);
+    if (shelf_.holds(lower)) shelf_.put(upper, policy::rank_of(upper.use, clock_ms_(), false));
+  };
+  tree_.on_owner_changed = [this](Node& node) { rank(node); };
+}
+
+Match PrefixCache::find(const Wanted& wanted) {
+  const TokenSpan tokens = wanted.tokens.first(std::min(wanted.limit, wanted.tokens.size()));
+  const Match own = fresh_match(wanted.tenant, tokens);
+  if (public_openings_.empty()) return own;
+  const Match shared = fresh_match("", tokens);
+  return shared.live > own.live || (shared.live == own.live && shared.length > own.length) ? shared
+                                                                                           : own;
+}
+
+// A match that ends before the first node whose time is over.
+Match PrefixCache::fresh_match(std::string_view tenant, TokenSpan tokens) {
+  const Match match = tree_.match(tenant, tokens);
+  const std::int64_t now = clock_ms_();
+  const Node* expired = nullptr;
+  for (const Node* at = match.node; at != nullptr; at = at->parent) {
+    if (policy::is_expired(at->use, now)) expired = at;
+  }
+  return expired == nullptr ? match : tree_.match(tenant, tokens.first(expired->begin()));
+}
+
+Result<PrefixLease> PrefixCache::acquire(const Wanted& wanted) {
+  keep_deadlines();
+  Match match = find(wanted);
+  PrefixLease lease;
+  ++counters_.lookups;
+  counters_.tokens_wanted += wanted.tokens.size();
+  lease.lookup.tokens = wanted.tokens.size();
+  KvMiss cut = KvMiss::kNone;
+  if (match.length > 0 && match.length < options_.tokens_min) {
+    cut = KvMiss::kTooShort;
+    match = {};
+  }
+  const std::string tenant(match.node == nullptr ? wanted.tenant : match.node->tenant);
+  INCIPIT_TRY(Brought brought, bring(match));
+  if (cut == KvMiss::kNone) cut = brought.miss;
+  const std::size_t matched = brought.sequence.length();
+  if (matched > 0)
+    hold(tree_.insert(tenant, wanted.tokens.first(matched)), brought.sequence, lease);
+  lease.sequence = std::move(brought.sequence);
+  lease.lookup.matched = matched;
+  lease.lookup.restored = brought.restored;
+  lease.lookup.first_missing = matched;
+  if (matched < std::min(wanted.limit, wanted.tokens.size()))
+    lease.lookup.miss = cut != KvMiss::kNone ? cut : reason(wanted, matched);
+  counters_.tokens_matched += matched;
+  counters_.tokens_restored += brought.restored;
+  return lease;
+}
+
+// Leases the node whose path `sequence` holds. It is a node of its own, so that what is used and
+// what is not are told apart.
+void PrefixCache::hold(Node& node, const model::Sequence& sequence, PrefixLease& lease) {
+  // Restoring the last part of a match may have pushed out the first.
+  if (!node.is_live) {
+    auto again = model::Sequence::fork(runtime_, sequence.id(), node.depth);
+    if (!again) return prune(node, KvMiss::kNoRoom);
+    tree_.make_live(node, std::move(*again));
+  }
+  lease.node_ = &node;
+  ++node.leases;
+  touch(node);
+}
+
+// Makes a sequence of the match's cells, restoring what is not live.
+Result<PrefixCache::Brought> PrefixCache::bring(const Match& match) {
+  Brought brought;
+  INCIPIT_TRY(brought.sequence, model::Sequence::create(runtime_));
+  if (match.length == 0) return brought;
+  // Making room must not take what is being used.
+  for (Node* node : {match.node, match.live_node})
+    if (node != nullptr) ++node->leases;
+  if (match.live_node != nullptr) {
+    make_room(runtime_.limits().fork_cells);
+    auto fork =
+        model::Sequence::fork(runtime_, RadixTree::sequence_of(*match.live_node).id(), match.live);
+    if (fork)
+      brought.sequence = std::move(*fork);
+    else
+      brought.miss = KvMiss::kNoRoom;
+  }
+  if (brought.miss == KvMiss::kNone && match.length > match.live) restore_below(match, brought);
+  for (Node* node : {match.node, match.live_node})
+    if (node != nullptr) --node->leases;
+  prune(*match.node, brought.miss);
+  return brought;
+}
+
+// Restores the nodes between what is live and the end of the match, one after the other.
+void PrefixCache::restore_below(const Match& match, Brought& brought) {
+  std::vector<Node*> below;
+  for (Node* at = match.node; at->parent != nullptr && !at->is_live; at = at->parent)
+    below.push_back(at);
+  if (below.empty() || !below.back()->saved) return;
+  if (options_.break_even && !break_even_.restore_wins()) {
+    ++counters_.skipped_as_slower;
+    brought.miss = KvMiss::kSlower;
+    return;
+  }
+  while (!below.empty() && below.back()->saved && brought.miss == KvMiss::kNone) {
+    Node& node = *below.back();
+    below.pop_back();
+    const std::size_t before = brought.sequence.length();
+    brought.miss = restore(node, brought.sequence);
+    if (brought.sequence.length() > match.length) brought.sequence.truncate(match.length);
+    brought.restored += brought.sequence.length() - before;
+  }
+}
+
+// Appends the node's cells to `sequence`, which holds those before it, and makes the node live.
+KvMiss PrefixCache::restore(Node& node, model::Sequence& sequence) {
+  const std::shared_ptr<SavedCells> saved = node.saved;
+  if (!make_room(saved->end - saved->begin + runtime_.limits().fork_cells)) return KvMiss::kNoRoom;
+  const auto start = std::chrono::steady_clock::now();
+  auto whole = model::Sequence::fork(runtime_, sequence.id(), saved->begin);
+  if (!whole) return KvMiss::kNoRoom;
+  if (!runtime_.restore(whole->id(), saved->bytes())) {
+    ++counters_.lost;
+    unshelve(node);
+    return KvMiss::kLost;
+  }
+  break_even_.learn_restore(saved->end - saved->begin, ms_since(start));
+  whole->truncate(node.depth);
+  auto result = model::Sequence::fork(runtime_, whole->id(), node.depth);
+  if (!result) return KvMiss::kNoRoom;
+  sequence = std::move(*result);
+  tree_.make_live(node, std::move(*whole));
+  return KvMiss::kNone;
+}
+
+KvMiss PrefixCache::reason(const Wanted& wanted, std::size_t matched) {
+  if (const auto gone = evicted_.reason(wanted.tenant, wanted.tokens, matched)) return *gone;
+  return KvMiss::kNeverCached;
+}
+
+KvLookup PrefixCache::explain(const Wanted& wanted) {
+  const Match match = find(wanted);
+  const bool is_short = match.length > 0 && match.length < options_.tokens_min;
+  KvLookup lookup{.tokens = wanted.tokens.size(),
+                  .matched = is_short ? 0 : match.length,
+                  .restored = is_short ? 0 : match.length - match.live,
+                  .first_missing = match.length};
+  if (lookup.matched == std::min(wanted.limit, wanted.tokens.size())) return lookup;
+  lookup.miss = is_short ? KvMiss::kTooShort : reason(wanted, match.length);
+  if (lookup.miss != KvMiss::kNeverCached) return lookup;
+  for (const std::string& tenant : tree_.tenants()) {
+    if (tree_.match(tenant, wanted.tokens.first(wanted.limit)).length > match.length)
+      lookup.miss = KvMiss::kOtherTenant;
+  }
+  return lookup;
+}
+
+void PrefixCache::commit(std::string_view tenant, TokenSpan tokens, model::Sequence sequence,
+                         const CommitOptions& options) {
+  for (const TokenVector& opening : public_openings_) {
+    if (tokens.size() < opening.size() ||
+        !std::ranges::equal(opening, tokens.first(opening.size())))
+      continue;
+    if (auto fork = model::Sequence::fork(runtime_, sequence.id(), opening.size()))
+      insert("", opening, std::move(*fork), options);
+  }
+  insert(tenant, tokens, std::move(sequence), options);
+}
+
+void PrefixCache::insert(std::string_view tenant, TokenSpan tokens, model::Sequence sequence,
+                         const CommitOptions& options) {
+  if (tokens.size() < std::max<std::size_t>(options_.tokens_min, 1)) return;
+  keep_deadlines();
+  Node& node = tree_.insert(tenant, tokens);
+  const std::int64_t now = clock_ms_();
+  const policy::Use use{
+      .priority = options.priority,
+      .protected_until_ms = options.protect_ms > 0 ? now + options.protect_ms : policy::kNever,
+      .expires_at_ms = options.ttl_ms > 0 ? now + options.ttl_ms : policy::kNever};
+  const bool is_new = (!node.is_live && !node.saved) || policy::is_expired(node.use, now);
+  if (is_new) change_use(node, use);
+  for (Node* at = &node; at->parent != nullptr; at = at->parent) {
+    policy::Use inherited = at->use;
+    policy::inherit(inherited, use);
+    change_use(*at, inherited);
+  }
+  if (is_new) node.use.value = value_of(node);
+  if (!node.is_live) tree_.make_live(node, std::move(sequence));
+  for (Node* at = &node; at->parent != nullptr; at = at->parent) rank(*at);
+  while (options_.tenant_cells > 0 && tree_.live_cells(tenant) > options_.tenant_cells) {
+    const auto order = live_.find(tenant);
+    if (order == live_.end() || !evict_one(order->second)) break;
+  }
+}
+
+void PrefixCache::change_use(Node& node, const policy::Use& use) {
+  const auto each = [&](auto act) {
+    for (const std::int64_t at : {node.use.protected_until_ms, node.use.expires_at_ms})
+      if (at != policy::kNever) act(Deadline{at, ~node.depth, &node});
+  };
+  each([this](const Deadline& deadline) { deadlines_.erase(deadline); });
+  node.use = use;
+  each([this](const Deadline& deadline) { deadlines_.insert(deadline); });
+}
+
+double PrefixCache::value_of(const Node& node) const {
+  return policy::value_of(node.use,
+                          policy::recompute_cost(node.begin(), node.depth, kTokensPerDoubling),
+                          node.edge.size(), floor_);
+}
+
+// A use of the node and of all that it stands on.
+void PrefixCache::touch(Node& node) {
+  for (Node* at = &node; at->parent != nullptr; at = at->parent) {
+    ++at->use.hits;
+    at->use.value = value_of(*at);
+    rank(*at);
+  }
+}
+
+// Puts the node where it belongs in the orders of eviction.
+void PrefixCache::rank(Node& node) {
+  if (node.parent == nullptr) return;
+  const std::int64_t now = clock_ms_();
+  protected_cells_ -= std::exchange(node.protected_cells, 0);
+  auto order = live_.find(node.tenant);
+  if (!node.owns_sequence()) {
+    if (order != live_.end()) {
+      order->second.remove(node);
+      if (order->second.size() == 0) live_.erase(order);
+    }
+  } else {
+    const auto cap = options_.protected_share * static_cast<double>(runtime_.limits().cells);
+    const bool admits = static_cast<double>(protected_cells_ + node.depth) <= cap;
+    if (admits && policy::is_protected(node.use, now)) {
+      node.protected_cells = node.depth;
+      protected_cells_ += node.depth;
+    }
+    if (order == live_.end()) order = live_.try_emplace(std::string(node.tenant)).first;
+    order->second.put(node, policy::rank_of(node.use, now, admits));
+  }
+  if (shelf_.holds(node)) shelf_.put(node, policy::rank_of(node.use, now, false));
+}
+
+bool PrefixCache::make_room(std::size_t cells) {
+  if (runtime_.cells_free() >= cells) return true;
+  keep_deadlines();
+  while (runtime_.cells_free() < cells) {
+    EvictionOrder* weakest = nullptr;
+    policy::Rank least;
+    for (auto& [tenant, order] : live_) {
+      const EvictionOrder::Entry* first = order.first();
+      if (first == nullptr || (weakest != nullptr && first->rank >= least)) continue;
+      weakest = &order;
+      least = first->rank;
+    }
+    if (weakest == nullptr || !evict_one(*weakest)) return false;
+  }
+  return true;
+}
+
+bool PrefixCache::evict_one(EvictionOrder& order) {
+  const EvictionOrder::Entry* first = order.first();
+  if (first == nullptr) return false;
+  floor_ = std::max(floor_, first->node->use.value);
+  ++counters_.evictions;
+  evict(*first->node, KvMiss::kEvicted);
+  return true;
+}
+
+// Takes the node's live cells, keeping their bytes where that is worth it.
+void PrefixCache::evict(Node& node, KvMiss reason) {
+  const bool kept = reason == KvMiss::kEvicted && (node.saved != nullptr || shelve(node));
+  tree_.make_not_live(node);
+  if (!kept) unshelve(node);
+  prune(node, reason);
+}
+
+void PrefixCache::prune(Node& node, KvMiss reason) {
+  tree_.prune(node, [&](Node& gone) { remove(gone, reason); });
+}
+
+// Everything that points to the node forgets it.
+void PrefixCache::remove(Node& node, KvMiss reason) {
+  evicted_.add(node.tenant, RadixTree::path(node), reason);
+  change_use(node, {});
+  protected_cells_ -= std::exchange(node.protected_cells, 0);
+}
+
+bool PrefixCache::shelve(Node& node) {
+  if (options_.memory_bytes == 0 || node.use.expires_at_ms != policy::kNever) return false;
+  if (options_.second_sight && node.use.hits == 0) {
+    ++counters_.saved_refused;
+    return false;
+  }
+  const std::size_t bytes = node.edge.size() * runtime_.limits().cell_bytes;
+  if (bytes > options_.memory_bytes) {
+    ++counters_.too_large;
+    return false;
+  }
+  while (counters_.memory_bytes + bytes > options_.memory_bytes) {
+    const EvictionOrder::Entry* first = shelf_.first();
+    if (first == nullptr) return false;
+    Node& oldest = *first->node;
+    unshelve(oldest);
+    prune(oldest, KvMiss::kEvicted);
+  }
+  auto saved = runtime_.save(node.sequence.id(), node.begin(), node.depth);
+  if (!saved) return false;
+  node.saved = std::make_shared<SavedCells>(node.begin(), node.depth, std::move(*saved),
+                                            counters_.memory_bytes);
+  ++counters_.saved;
+  shelf_.put(node, policy::rank_of(node.use, clock_ms_(), false));
+  return true;
+}
+
+void PrefixCache::unshelve(Node& node) {
+  shelf_.remove(node);
+  node.saved.reset();
+}
+
+// What has expired goes, unless it is in use; priorities that have run out no longer count.
+void PrefixCache::keep_deadlines() {
+  const std::int64_t now = clock_ms_();
+  while (!deadlines_.empty() && deadlines_.begin()->at_ms <= now) {
+    Node& node = *deadlines_.begin()->node;
+    deadlines_.erase(deadlines_.begin());
+    if (policy::is_expired(node.use, now) && node.leases == 0 && node.children.empty()) {
+      ++counters_.expiries;
+      forget(node, KvMiss::kExpired);
+    } else {
+      rank(node);
+    }
+  }
+}
+
+// Requires a leaf that nobody uses.
+void PrefixCache::forget(Node& node, KvMiss reason) {
+  unshelve(node);
+  if (node.owns_sequence())
+    evict(node, reason);
+  else
+    prune(node, reason);
+}
+
+std::size_t PrefixCache::drop(std::string_view tenant, TokenSpan tokens) {
+  const Match match = tree_.match(tenant, tokens);
+  if (match.node == nullptr || match.length < tokens.size()) return 0;
+  // Leaf by leaf: with the last child of a node goes what only led to it.
+  std::size_t forgotten = 0;
+  while (true) {
+    std::vector<Node*> leaves;
+    tree_.visit([&](Node& node) {
+      if (node.tenant != tenant || node.depth < tokens.size() || node.leases > 0) return;
+      const TokenVector path = RadixTree::path(node);
+      if (node.children.empty() && std::ranges::equal(tokens, TokenSpan(path).first(tokens.size())))
+        leaves.push_back(&node);
+    });
+    if (leaves.empty()) return forgotten;
+    for (Node* leaf : leaves) {
+      forgotten += leaf->edge.size();
+      forget(*leaf, KvMiss::kDropped);
+    }
+  }
+}
+
+std::vector<KvEntry> PrefixCache::entries() {
+  std::vector<KvEntry> entries;
+  tree_.visit([&entries](Node& node) {
+    entries.push_back({.tenant = std::string(node.tenant),
+                       .begin = node.begin(),
+                       .end = node.depth,
+                       .tokens = RadixTree::path(node),
+                       .is_live = node.is_live,
+                       .is_in_memory = node.saved && !node.saved->bytes().empty(),
+                       .is_in_file = node.saved && !node.saved->file.empty(),
+                       .is_leased = node.leases > 0,
+                       .hits = node.use.hits,
+                       .priority = node.use.priority});
+  });
+  return entries;
+}
+
+void PrefixCache::check_invariants() {
+  tree_.check_invariants();
+  std::size_t owners = 0;
+  std::size_t in_memory = 0;
+  tree_.visit([&](Node& node) {
+    const auto order = live_.find(node.tenant);
+    const bool is_ordered = order != live_.end() && order->second.holds(node);
+    INCIPIT_CHECK(is_ordered == node.owns_sequence(), "an owner that cannot be evicted");
+    owners += node.owns_sequence() ? 1 : 0;
+    in_memory += shelf_.holds(node) ? 1 : 0;
+  });
+  for (const auto& [tenant, order] : live_) owners -= order.size();
+  INCIPIT_CHECK(owners == 0, "an eviction order with nodes that are gone");
+  INCIPIT_CHECK(in_memory == shelf_.size(), "a shelf with nodes that are gone");
+}
+
+}  // namespace incipit::kv

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The KV prefix cache: computes no opening twice.
+//
+//     acquire() -> a lease with a sequence of the longest cached prefix
+//     ... the caller computes the rest ...
+//     commit()  -> the tree takes the cells over
+//
+// Cells are on three levels: live in the runtime, saved in memory, saved in files. What is pushed
+// out of one level enters the next if it was used again (second sight), and comes back by
+// a restore, which is all or nothing and gives the same bits. A slower level is skipped where
+// computing was measured to be faster.
+//
+// A cache never makes a request fail: what is lost or damaged is a miss, counted.
+// Confined to the model's thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "incipit/kv.h"
+#include "incipit/result.h"
+#include "incipit/types.h"
+#include "kv/break_even.h"
+#include "kv/evicted_openings.h"
+#include "kv/eviction_order.h"
+#include "kv/radix_tree.h"
+#include "model/runtime.h"
+
+namespace incipit::kv {
+
+struct Wanted {
+  std::string_view tenant;
+  TokenSpan tokens;
+  // Most tokens that may be matched: the caller needs the rest computed.
+  std::size_t limit = 0;
+};
+
+// A cached prefix in use: its nodes stay, and `sequence` holds its cells whatever is evicted.
+// Move-only; must not outlive the cache.
+class PrefixLease {
+ public:
+  PrefixLease() = default;
+  PrefixLease(PrefixLease&& other) noexcept { *this = std::move(other); }
+  PrefixLease& operator=(PrefixLease&& other) noexcept {
+    std::swap(node_, other.node_);
+    std::swap(sequence, other.sequence);
+    std::swap(lookup, other.lookup);
+    return *this;
+  }
+  ~PrefixLease() {
+    if (node_ != nullptr) --node_->leases;
+  }
+
+  model::Sequence sequence;  // Holds lookup.matched cells; the caller may take it over.
+  KvLookup lookup;
+
+ private:
+  friend class PrefixCache;
+  Node* node_ = nullptr;
+};
+
+struct CommitOptions {
+  int priority = 0;             // Higher stays longer.
+  std::int64_t protect_ms = 0;  // How long the priority counts; 0: until evicted.
+  std::int64_t ttl_ms = 0;      // 0: never expires.
+};
+
+class PrefixCache {
+ public:
+  // The runtime must outlive the cache; the clock gives steady milliseconds.
+  PrefixCache(model::Runtime& runtime, const KvOptions& options,
+              std::function<std::int64_t()> clock_ms);
+  PrefixCache(const PrefixCache&) = delete;
+  PrefixCache& operator=(const PrefixCache&) = delete;
+
+  // The longest cached prefix; an empty sequence where there is none.
+  // Errors: what create() reports.
+  Result<PrefixLease> acquire(const Wanted& wanted);
+
+  // How many tokens acquire() may match, those that have to be restored included.
+  [[nodiscard]] std::size_t matched(const Wanted& wanted) { return find(wanted).length; }
+
+  // Hands the cells of `tokens` over; `sequence` is as long as they are.
+  void commit(std::string_view tenant, TokenSpan tokens, model::Sequence sequence,
+              const CommitOptions& options = {});
+
+  // Evicts until `cells` are free. False if what is left is in use.
+  bool make_room(std::size_t cells);
+
+  // What acquire() would match, and why not more. Changes nothing.
+  [[nodiscard]] KvLookup explain(const Wanted& wanted);
+
+  // Removes every entry that begins with `tokens`, on every level, except for what is in use.
+  // Returns how many tokens were forgotten.
+  std::size_t drop(std::string_view tenant, TokenSpan tokens);
+
+  // Lets every tenant use this opening: what any of them computes of it.
+  void publish(TokenVector opening) { public_openings_.push_back(std::move(opening)); }
+
+  // Measured by the caller: `tokens` were computed in `ms`.
+  void learn_compute(std::size_t tokens, double ms) { break_even_.learn_compute(tokens, ms); }
+
+  [[nodiscard]] std::vector<KvEntry> entries();
+  [[nodiscard]] const KvCounters& counters() const { return counters_; }
+  // Aborts where the books do not agree with the tree. For tests.
+  void check_invariants();
+
+ private:
+  // Where a lookup ended, and whether restoring more was refused or failed.
+  struct Brought {
+    model::Sequence sequence;
+    std::size_t restored = 0;
+    KvMiss miss = KvMiss::kNone;
+  };
+
+  [[nodiscard]] Match find(const Wanted& wanted);
+  [[nodiscard]] Match fresh_match(std::string_view tenant, TokenSpan tokens);
+  Result<Brought> bring(const Match& match);
+  void hold(Node& node, const model::Sequence& sequence, PrefixLease& lease);
+  void restore_below(const Match& match, Brought& brought);
+  KvMiss restore(Node& node, model::Sequence& sequence);
+  [[nodiscard]] KvMiss reason(const Wanted& wanted, std::size_t matched);
+  void insert(std::string_view tenant, TokenSpan tokens, model::Sequence sequence,
+              const CommitOptions& options);
+  void change_use(Node& node, const policy::Use& use);
+  void prune(Node& node, KvMiss reason);
+  void touch(Node& node);
+  void rank(Node& node);
+  [[nodiscard]] double value_of(const Node& node) const;
+  [[nodiscard]] bool evict_one(EvictionOrder& order);
+  void evict(Node& node, KvMiss reason);
+  void forget(Node& node, KvMiss reason);
+  void remove(Node& node, KvMiss reason);
+  bool shelve(Node& node);
+  void unshelve(Node& node);
+  void keep_deadlines();
+
+  model::Runtime& runtime_;
+  KvOptions options_;
+  std::function<std::int64_t()> clock_ms_;
+  KvCounters counters_;  // Outlives the saved cells in the tree, which count their bytes.
+  RadixTree tree_;
+  std::map<std::string, EvictionOrder, std::less<>> live_;  // By tenant; they own a sequence.
+  EvictionOrder shelf_;                                     // Their saved bytes are in memory.
+  // Ends of protections and of lives; of equal times the deepest first.
+  struct Deadline {
+    std::int64_t at_ms = 0;
+    std::size_t depth_from_end = 0;
+    Node* node = nullptr;
+
+    auto operator<=>(const Deadline&) const = default;
+  };
+  std::set<Deadline> deadlines_;
+  std::vector<TokenVector> public_openings_;
+  BreakEven break_even_;
+  EvictedOpenings evicted_;
+  double floor_ = 0;                 // Value of what was evicted last.
+  std::size_t protected_cells_ = 0;  // Of whole paths: what they share counts for each.
+};
+
+}  // namespace incipit::kv

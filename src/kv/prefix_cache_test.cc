@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Reasons and retention. That hits change nothing is shown in engine/batcher_test.cc.
+// Tests src/policy/kv_miss.cc
+#include "kv/prefix_cache.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <set>
+#include <string>
+
+#include "support/fake_runtime.h"
+#include "support/must.h"
+
+namespace incipit::kv {
+namespace {
+
+using test::FakeRuntime;
+using test::must;
+
+TokenVector run_of(Token first, std::size_t count) {
+  TokenVector tokens(count, 1);
+  tokens[0] = first;
+  return tokens;
+}
+
+class PrefixCacheTest : public testing::Test {
+ protected:
+  void open(std::size_t cells, const KvOptions& options = {}) {
+    cache_.reset();
+    runtime_ = std::make_unique<FakeRuntime>(test::FakeOptions{.cells = cells});
+    cache_ = std::make_unique<PrefixCache>(*runtime_, options, [this] { return now_ms_; });
+  }
+  // As a request does: match, compute the rest, commit.
+  KvLookup ask(const TokenVector& tokens, const CommitOptions& options = {},
+               std::string_view tenant = "") {
+    PrefixLease lease =
+        must(cache_->acquire({.tenant = tenant, .tokens = tokens, .limit = tokens.size() - 1}));
+    const TokenSpan rest = TokenSpan(tokens).subspan(lease.lookup.matched);
+    EXPECT_TRUE(cache_->make_room(rest.size()));
+    const model::Step step{.sequence = lease.sequence.id(), .tokens = rest, .logits_rows = {}};
+    must(runtime_->evaluate({&step, 1}));
+    cache_->commit(tenant, tokens, std::move(lease.sequence), options);
+    cache_->check_invariants();
+    return lease.lookup;
+  }
+  KvLookup explain(const TokenVector& tokens, std::string_view tenant = "") {
+    return cache_->explain({.tenant = tenant, .tokens = tokens, .limit = tokens.size() - 1});
+  }
+
+  std::int64_t now_ms_ = 1;
+  std::unique_ptr<FakeRuntime> runtime_;
+  std::unique_ptr<PrefixCache> cache_;
+};
+
+TEST_F(PrefixCacheTest, SaysWhyItMissed) {
+  open(100, {.tokens_min = 4, .memory_bytes = 0});
+  EXPECT_EQ(ask(run_of(1, 20)).miss, KvMiss::kNeverCached);
+  EXPECT_EQ(ask(run_of(1, 20)).miss, KvMiss::kNone);
+  EXPECT_EQ(explain({1, 1, 9, 9, 9, 9}).miss, KvMiss::kTooShort);
+  EXPECT_EQ(explain({1, 1, 9, 9, 9, 9}).first_missing, 2U);
+  EXPECT_EQ(explain(run_of(1, 20), "other").miss, KvMiss::kOtherTenant);
+  ask(run_of(2, 95));
+  EXPECT_EQ(explain(run_of(1, 20)).miss, KvMiss::kEvicted);
+  EXPECT_EQ(explain(run_of(3, 20)).miss, KvMiss::kNeverCached);
+  cache_->drop("", run_of(2, 3));
+  EXPECT_EQ(explain(run_of(2, 96)).miss, KvMiss::kDropped);
+  ask(run_of(4, 10), {.ttl_ms = 50});
+  EXPECT_EQ(explain(run_of(4, 10)).matched, 9U);
+  now_ms_ = 60;
+  EXPECT_EQ(ask(run_of(4, 10)).miss, KvMiss::kExpired);
+}
+
+TEST_F(PrefixCacheTest, EveryReasonHasAName) {
+  std::set<std::string> names;
+  for (int i = 0; i <= static_cast<int>(KvMiss::kSlower); ++i)
+    names.insert(to_string(static_cast<KvMiss>(i)));
+  EXPECT_EQ(names.size(), static_cast<std::size_t>(KvMiss::kSlower) + 1);
+  EXPECT_FALSE(names.contains("unknown"));
+}
+
+TEST_F(PrefixCacheTest, WhatIsUsedOftenStaysThroughOneOffPrompts) {
+  open(1000);
+  const TokenVector system = run_of(1, 200);
+  for (Token i = 0; i < 60; ++i) {
+    TokenVector prompt = system;
+    prompt.push_back(2);
+    prompt.insert(prompt.end(), 40, i);
+    ask(prompt);
+    ask(run_of(static_cast<Token>(2 + i), 150));
+  }
+  EXPECT_GE(explain(run_of(1, 201)).matched, 200U);
+}
+
+TEST_F(PrefixCacheTest, APinKeepsAndRunsOutAndIsCapped) {
+  open(100, {.memory_bytes = 0, .protected_share = 0.5});
+  ask(run_of(1, 30), {.priority = 1, .protect_ms = 1000});
+  ask(run_of(2, 30), {.priority = 1, .protect_ms = 1000});
+  for (Token i = 3; i < 20; ++i) ask(run_of(i, 40));
+  EXPECT_EQ(explain(run_of(1, 31)).matched, 30U);
+  EXPECT_EQ(explain(run_of(2, 31)).matched, 0U) << "half of the cells are protected already";
+  now_ms_ += 2000;
+  for (Token i = 20; i < 40; ++i) ask(run_of(i, 40));
+  EXPECT_EQ(explain(run_of(1, 31)).matched, 0U) << "its time was over";
+}
+
+TEST_F(PrefixCacheTest, ATenantKeepsToItsQuota) {
+  open(1000, {.memory_bytes = 0, .tenant_cells = 100});
+  ask(run_of(1, 50), {}, "quiet");
+  for (Token i = 1; i < 30; ++i) ask(run_of(i, 60), {}, "loud");
+  std::size_t loud = 0;
+  for (const KvEntry& entry : cache_->entries())
+    loud += entry.tenant == "loud" ? entry.end - entry.begin : 0;
+  EXPECT_LE(loud, 100U);
+  EXPECT_EQ(explain(run_of(1, 51), "quiet").matched, 50U);
+}
+
+TEST_F(PrefixCacheTest, OneOffPromptsDoNotEnterMemory) {
+  open(100);
+  for (Token i = 1; i < 40; ++i) ask(run_of(i, 60));
+  EXPECT_EQ(cache_->counters().saved, 0U);
+  EXPECT_GT(cache_->counters().saved_refused, 30U);
+  ask(run_of(1, 60));
+  ask(run_of(1, 60));
+  ask(run_of(50, 90));
+  EXPECT_EQ(cache_->counters().saved, 1U);
+  const KvLookup back = ask(run_of(1, 60));
+  EXPECT_EQ(back.matched, 59U);
+  EXPECT_EQ(back.restored, 59U);
+}
+
+TEST_F(PrefixCacheTest, MemoryStaysInItsBudget) {
+  open(100, {.memory_bytes = 5000, .second_sight = false});
+  for (Token i = 1; i < 60; ++i) {
+    ask(run_of(i, 50));
+    EXPECT_LE(cache_->counters().memory_bytes, 5000U);
+  }
+  EXPECT_GT(cache_->counters().saved, 10U);
+  open(100, {.memory_bytes = 100, .second_sight = false});
+  for (Token i = 1; i < 10; ++i) ask(run_of(i, 50));
+  EXPECT_EQ(cache_->counters().memory_bytes, 0U);
+  EXPECT_GT(cache_->counters().too_large, 0U);
+}
+
+TEST_F(PrefixCacheTest, APublicOpeningIsForEveryTenant) {
+  open(1000);
+  cache_->publish(run_of(1, 30));
+  TokenVector prompt = run_of(1, 40);
+  prompt.push_back(7);
+  ask(prompt, {}, "a");
+  EXPECT_EQ(ask(prompt, {}, "b").matched, 30U);
+  EXPECT_EQ(ask(prompt, {}, "b").matched, 40U);
+}
+
+TEST_F(PrefixCacheTest, ALeasedPrefixIsNotEvicted) {
+  open(100);
+  ask(run_of(1, 50));
+  const TokenVector prompt = run_of(1, 51);
+  const PrefixLease lease = must(cache_->acquire({.tenant = "", .tokens = prompt, .limit = 50}));
+  EXPECT_FALSE(cache_->make_room(100));
+  EXPECT_EQ(explain(prompt).matched, 50U);
+  EXPECT_EQ(cache_->drop("", {}), 0U);
+  EXPECT_EQ(lease.sequence.length(), 50U);
+}
+
+}  // namespace
+}  // namespace incipit::kv
