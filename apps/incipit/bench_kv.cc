@@ -7,9 +7,12 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <random>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -36,6 +39,7 @@ constexpr std::size_t kNewTokens = 20;  // Behind the prefix: a question.
 constexpr std::size_t kCallers = 64;
 constexpr std::size_t kCrowdPrefix = 2000;
 constexpr std::size_t kThrashPrefix = 500;
+constexpr std::size_t kThrashRoom = 4;
 
 struct BenchKvFlags {
   EngineFlags engine;
@@ -83,29 +87,30 @@ class BenchKv {
     return {};
   }
 
+  // One prefix more than there is room for, in turn: LRU would lose all of them.
   Result<void> thrash() {
-    const std::size_t rounds = 4;
+    constexpr std::size_t kRounds = 4;
+    const std::size_t room = std::min<std::size_t>(
+        kThrashRoom, generator_.cells() / (kThrashPrefix + 2 * kNewTokens));
+    const std::size_t length = generator_.cells() / room - 2 * kNewTokens;
+    const std::uint64_t restored = generator_.counters().kv.tokens_restored;
     std::size_t matched = 0;
     std::size_t asked = 0;
-    const std::size_t cells = generator_.cells() / (kThrashPrefix + 2 * kNewTokens);
-    // Fills the runtime with all prefixes but one.
-    const std::size_t count = cells + 1;
-    const std::uint64_t restored = generator_.counters().kv.tokens_restored;
+    generator_.drop("", {});
     const auto start = Clock::now();
-    for (std::size_t round = 0; round < rounds; ++round) {
-      for (std::size_t i = 0; i < count; ++i) {
-        INCIPIT_TRY(const Generated answer, ask(some_tokens(500 + i, kThrashPrefix), ++asked));
+    for (std::size_t round = 0; round < kRounds; ++round) {
+      for (std::size_t i = 0; i <= room; ++i) {
+        INCIPIT_TRY(const Generated answer, ask(some_tokens(500 + i, length), ++asked));
         matched += round == 0 ? 0 : answer.kv.matched;
       }
     }
-    print(
-        "\n%zu prefixes of %zu tokens in turn, room for %zu: %.0f %% of prefix tokens reused "
-        "after the first round, %llu of them restored from memory, %.1f ms a request\n",
-        count, kThrashPrefix, cells,
-        100.0 * static_cast<double>(matched) /
-            static_cast<double>((rounds - 1) * count * kThrashPrefix),
-        static_cast<unsigned long long>(generator_.counters().kv.tokens_restored - restored),
-        ms_since(start) / static_cast<double>(asked));
+    print("\n%zu prefixes of %zu tokens in turn, room for %zu: %.0f %% of their tokens reused after "
+          "the first round, %llu restored from memory, %.1f ms a request\n",
+          room + 1, length, room,
+          100.0 * static_cast<double>(matched) /
+              static_cast<double>((kRounds - 1) * (room + 1) * length),
+          static_cast<unsigned long long>(generator_.counters().kv.tokens_restored - restored),
+          ms_since(start) / static_cast<double>(asked));
     return {};
   }
 
@@ -117,7 +122,6 @@ class BenchKv {
     }
     generator_.drop("", {});
     INCIPIT_TRY(const Generated alone, ask(some_tokens(1, kCrowdPrefix), 1));
-    std::vector<double> suffixes;
     INCIPIT_TRY(const double all_cached, crowd_ms(some_tokens(1, kCrowdPrefix)));
     const std::uint64_t rows = generator_.counters().rows;
     INCIPIT_TRY(const double all_new, crowd_ms(some_tokens(2, kCrowdPrefix)));
@@ -132,6 +136,23 @@ class BenchKv {
   }
 
   void memory() { print("\nmemory of a token: %zu bytes live\n", generator_.cell_bytes()); }
+
+  // Leaves the prefix of a length in files, as after two requests.
+  Result<double> leave(std::size_t length) {
+    INCIPIT_TRY(const Generated first, ask(some_tokens(length, length), 1));
+    INCIPIT_TRY_VOID(ask(some_tokens(length, length), 2));
+    return first.ms_to_first_token;
+  }
+  // Finds it again after a restart.
+  Result<void> find(std::size_t length, double computed) {
+    INCIPIT_TRY(const Generated restored, ask(some_tokens(length, length), 3));
+    INCIPIT_TRY(const Generated full, ask(some_tokens(length, length), 3, false));
+    expect_hit(restored.kv, length, true);
+    expect_same(restored, full);
+    print("%8zu %10.1f %10.1f %7.1fx\n", length, computed, restored.ms_to_first_token,
+          computed / restored.ms_to_first_token);
+    return {};
+  }
 
   [[nodiscard]] std::size_t different() const { return different_; }
 
@@ -221,6 +242,49 @@ class BenchKv {
   std::size_t different_ = 0;
 };
 
+// A folder that goes with everything in it.
+class Scratch {
+ public:
+  Scratch() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "incipit-XXXXXX").string();
+    if (::mkdtemp(pattern.data()) != nullptr) path_ = pattern;
+  }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  ~Scratch() {
+    std::error_code ignored;
+    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+  }
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+// First tokens from files, each with a generator that was made anew: what a restart leaves.
+Result<std::size_t> bench_files(const BenchKvFlags& flags, const Surroundings& around,
+                                Engine& engine) {
+  std::fprintf(around.out,
+               "\nfirst token after a restart, the prefix in files that the page cache holds (ms)\n"
+               "%8s %10s %10s\n", "prefix", "computed", "file");
+  std::size_t different = 0;
+  for (const std::size_t length : flags.prefixes) {
+    const Scratch folder;
+    GeneratorOptions options;
+    options.kv.memory_bytes = std::size_t{1} << 30U;
+    options.kv.folder = folder.path();
+    INCIPIT_TRY(auto generator, engine.generator(options));
+    if (length + 4 * kNewTokens > generator->cells()) continue;
+    INCIPIT_TRY(const double computed, BenchKv(flags, around, *generator).leave(length));
+    generator.reset();
+    INCIPIT_TRY(generator, engine.generator(options));
+    BenchKv bench(flags, around, *generator);
+    INCIPIT_TRY_VOID(bench.find(length, computed));
+    different += bench.different();
+  }
+  return different;
+}
+
 Result<std::size_t> measure(const BenchKvFlags& flags, const Surroundings& around) {
   INCIPIT_TRY(EngineOptions options, engine_options(flags.engine));
   options.on_event = [&](const std::string& event) {
@@ -230,13 +294,15 @@ Result<std::size_t> measure(const BenchKvFlags& flags, const Surroundings& aroun
   INCIPIT_TRY(const auto engine, around.open_engine(options));
   GeneratorOptions generator_options;
   generator_options.kv.memory_bytes = std::size_t{1} << 30U;
-  INCIPIT_TRY(const auto generator, engine->generator(generator_options));
+  INCIPIT_TRY(auto generator, engine->generator(generator_options));
   BenchKv bench(flags, around, *generator);
   INCIPIT_TRY_VOID(bench.first_tokens());
   INCIPIT_TRY_VOID(bench.thrash());
   INCIPIT_TRY_VOID(bench.crowd());
   bench.memory();
-  return bench.different();
+  generator.reset();
+  INCIPIT_TRY(const std::size_t different, bench_files(flags, around, *engine));
+  return bench.different() + different;
 }
 
 }  // namespace

@@ -55,6 +55,7 @@ int fail(const Error& error, const Surroundings& around);
 int run_classify(std::span<const std::string> arguments, const Surroundings& around);
 int run_explain(std::span<const std::string> arguments, const Surroundings& around);
 int run_doctor(std::span<const std::string> arguments, const Surroundings& around);
+int run_kv(std::span<const std::string> arguments, const Surroundings& around);
 int run_bench(std::span<const std::string> arguments, const Surroundings& around);
 
 }  // namespace incipit::app

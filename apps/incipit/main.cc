@@ -33,8 +33,11 @@ constexpr std::array kCommands = {
     Command{.name = "doctor",
             .summary = "show what this machine can do, prove the promise on it",
             .run = incipit::app::run_doctor},
+    Command{.name = "kv",
+            .summary = "look into a folder of cached prefixes, check it, clear it",
+            .run = incipit::app::run_kv},
     Command{.name = "bench",
-            .summary = "time a task on whole prompts and on the shared prefix",
+            .summary = "time a task, or the cache of prefixes, and prove that it changes nothing",
             .run = incipit::app::run_bench,
             .heeds_interrupt = true},
 };

@@ -78,6 +78,9 @@ struct GeneratorOptions {
   std::size_t queue_max = 1024;   // Requests that wait or run; more are refused.
   std::size_t jobs_max = 64;      // Of these, in the model at once.
   std::size_t pass_tokens = 256;  // Of a pass while several requests are there.
+  // Receives notices for an operator, such as a damaged file that was set aside. On the calling
+  // thread at the start, later on the model's.
+  std::function<void(const std::string&)> on_event{};
 };
 
 struct GeneratorCounters {

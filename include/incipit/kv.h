@@ -6,7 +6,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
+#include "incipit/result.h"
 #include "incipit/types.h"
 
 namespace incipit {
@@ -87,5 +89,20 @@ struct KvCounters {
   std::uint64_t skipped_as_slower = 0;  // Saved cells that were computed instead.
   std::size_t memory_bytes = 0;         // In use now.
 };
+
+// One file of a folder of KV states, as seen from outside.
+struct KvState {
+  std::string id;
+  std::string fingerprint;  // Of the model, precision, instruction level and version it is for.
+  std::string tenant;
+  std::size_t begin = 0;  // It holds the cells of tokens [begin, end) of its path.
+  std::size_t end = 0;
+  std::uint64_t bytes = 0;
+  std::string problem;  // Why it cannot be used, with the file's name; empty where it can.
+};
+
+// Lists a folder without changing it, also while another process owns it. The cells are not read.
+// Errors: kUnavailable if the folder cannot be read.
+Result<std::vector<KvState>> list_kv_folder(const std::string& folder);
 
 }  // namespace incipit

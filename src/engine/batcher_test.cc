@@ -10,7 +10,9 @@
 #include <set>
 
 #include "support/fake_runtime.h"
+#include "store/state_folder.h"
 #include "support/must.h"
+#include "support/temp_dir.h"
 
 namespace incipit::engine {
 namespace {
@@ -70,9 +72,18 @@ TokenVector joined(TokenVector first, const TokenVector& second) {
 
 class BatcherTest : public testing::Test {
  protected:
-  void open(std::size_t cells, KvOptions kv = {}, BatcherLimits limits = {}) {
+  void open(std::size_t cells, KvOptions kv = {}, BatcherLimits limits = {},
+            std::uint64_t folder_bytes = 0) {
+    batcher_.reset();
+    cache_.reset();
+    folder_.reset();
     runtime_ = std::make_unique<FakeRuntime>(test::FakeOptions{.cells = cells, .block_cells = 4});
-    cache_ = std::make_unique<kv::PrefixCache>(*runtime_, kv, [this] { return now_ms_; });
+    if (folder_bytes > 0) {
+      folder_ = must(store::StateFolder::open({.path = dir_.path("states"),
+                                               .fingerprint = runtime_->fingerprint(),
+                                               .bytes_max = folder_bytes}));
+    }
+    cache_ = std::make_unique<kv::PrefixCache>(*runtime_, folder_.get(), kv, [this] { return now_ms_; });
     batcher_ = std::make_unique<Batcher>(*runtime_, *cache_, limits);
   }
   Outcome& add(const TokenVector& tokens, std::size_t answer, Job job = {}) {
@@ -89,7 +100,7 @@ class BatcherTest : public testing::Test {
   // The same job alone on a fresh runtime without a cache.
   static Outcome alone(const TokenVector& tokens, std::size_t answer) {
     FakeRuntime runtime({.cells = 4096});
-    kv::PrefixCache cache(runtime, {}, [] { return 0; });
+    kv::PrefixCache cache(runtime, nullptr, {}, [] { return 0; });
     Batcher batcher(runtime, cache, {});
     Outcome outcome;
     Job job{.tokens = tokens, .reads_cache = false, .writes_cache = false};
@@ -108,8 +119,10 @@ class BatcherTest : public testing::Test {
     EXPECT_EQ(outcome.logits, expected.logits);
   }
 
+  test::TempDir dir_;
   std::int64_t now_ms_ = 0;
   std::unique_ptr<FakeRuntime> runtime_;
+  std::unique_ptr<store::StateFolder> folder_;
   std::unique_ptr<kv::PrefixCache> cache_;
   std::unique_ptr<Batcher> batcher_;
   std::vector<std::unique_ptr<Outcome>> outcomes_;
@@ -291,34 +304,62 @@ class AnyMix : public BatcherTest, public testing::WithParamInterface<std::uint6
     now_ms_ += static_cast<std::int64_t>(random_() % 20);
   }
 
+  void check() {
+    std::size_t matched = 0;
+    for (const Asked& one : asked_) {
+      ASSERT_TRUE(one.outcome->is_over);
+      if (!one.outcome->report) {
+        ASSERT_EQ(one.outcome->report.error().code, ErrorCode::kCancelled)
+            << one.outcome->report.error().message;
+        continue;
+      }
+      expect_as_alone(*one.outcome, one.tokens, one.answer);
+      matched += one.outcome->report->lookup.matched;
+    }
+    EXPECT_GT(matched, 1000U) << "a test of hits without hits";
+  }
+
+  KvOptions options_{
+      .memory_bytes = 200'000, .second_sight = false, .break_even = false, .tenant_cells = 300};
+  BatcherLimits limits_{.jobs_max = 6, .rows_max = 24, .rows_max_alone = 40};
+
   std::mt19937_64 random_{GetParam()};
   std::vector<Asked> asked_;
 };
 
 TEST_P(AnyMix, GivesTheBitsOfARunAlone) {
-  open(600,
-       {.memory_bytes = 200'000, .second_sight = false, .break_even = false, .tenant_cells = 300},
-       {.jobs_max = 6, .rows_max = 24, .rows_max_alone = 40});
+  open(600, options_, limits_);
   for (int round = 0; round < 1000; ++round) operate();
   run();
-  std::size_t matched = 0;
-  for (const Asked& one : asked_) {
-    ASSERT_TRUE(one.outcome->is_over);
-    if (!one.outcome->report) {
-      ASSERT_EQ(one.outcome->report.error().code, ErrorCode::kCancelled)
-          << one.outcome->report.error().message;
-      continue;
-    }
-    expect_as_alone(*one.outcome, one.tokens, one.answer);
-    matched += one.outcome->report->lookup.matched;
-  }
-  EXPECT_GT(matched, 1000U) << "a test of hits without hits";
+  check();
   EXPECT_GT(cache_->counters().tokens_restored, 100U) << "nothing came back from memory";
   EXPECT_GT(cache_->counters().expiries, 0U);
   batcher_.reset();
   for (const char* tenant : {"a", "b"}) cache_->drop(tenant, {});
   EXPECT_TRUE(cache_->entries().empty());
   EXPECT_EQ(runtime_->sequence_count(), 0U);
+}
+
+// With files: little memory, so that much is written, and a restart now and then.
+TEST_P(AnyMix, GivesTheSameBitsOverRestarts) {
+  options_.memory_bytes = 6'000;
+  std::uint64_t restored = 0;
+  for (int run_count = 0; run_count < 5; ++run_count) {
+    open(600, options_, limits_, 60'000);
+    for (int round = 0; round < 60; ++round) {
+      operate();
+      if (random_() % 8 == 0) cache_->write_behind();
+    }
+    run();
+    for (int i = 0; i < 10; ++i) cache_->write_behind();
+    cache_->check_invariants();
+    EXPECT_LE(folder_->bytes(), 60'000U);
+    restored += cache_->counters().tokens_restored;
+    EXPECT_GT(cache_->counters().written, 0U);
+    EXPECT_EQ(cache_->counters().lost, 0U);
+  }
+  check();
+  EXPECT_GT(restored, 100U);
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, AnyMix, testing::Range<std::uint64_t>(0, 10));

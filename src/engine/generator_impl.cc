@@ -131,17 +131,26 @@ Result<std::unique_ptr<GeneratorImpl>> GeneratorImpl::create(LoadedModel& loaded
                    "jobs_max, queue_max and pass_tokens must be at least 1");
   if (options.kv.protected_share < 0 || options.kv.protected_share > 1)
     return failure(ErrorCode::kInvalidArgument, "kv.protected_share must lie between 0 and 1");
-  return std::unique_ptr<GeneratorImpl>(new GeneratorImpl(loaded, options));
+  std::unique_ptr<store::StateFolder> folder;
+  if (!options.kv.folder.empty()) {
+    INCIPIT_TRY(folder, store::StateFolder::open({.path = options.kv.folder,
+                                                  .fingerprint = loaded.runtime->fingerprint(),
+                                                  .bytes_max = options.kv.folder_bytes,
+                                                  .on_event = options.on_event}));
+  }
+  return std::unique_ptr<GeneratorImpl>(new GeneratorImpl(loaded, std::move(folder), options));
 }
 
-GeneratorImpl::GeneratorImpl(LoadedModel& loaded, const GeneratorOptions& options)
+GeneratorImpl::GeneratorImpl(LoadedModel& loaded, std::unique_ptr<store::StateFolder> folder,
+                             const GeneratorOptions& options)
     : loaded_(loaded),
       cells_(loaded.runtime->limits().cells),
       cell_bytes_(loaded.runtime->limits().cell_bytes),
       exact_(loaded.runtime->limits().exact),
       special_(loaded.tokenizer->special_tokens(), loaded.tokenizer->chat_template()),
       prompt_text_(*loaded.tokenizer, special_),
-      cache_(*loaded.runtime, options.kv, steady_ms),
+      folder_(std::move(folder)),
+      cache_(*loaded.runtime, folder_.get(), options.kv, steady_ms),
       scheduler_(*loaded.runtime, cache_,
                  {.jobs_max = options.jobs_max,
                   .rows_max = options.pass_tokens,

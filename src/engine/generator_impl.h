@@ -18,6 +18,7 @@
 #include "kv/prefix_cache.h"
 #include "prompt/prompt_text.h"
 #include "prompt/special_text.h"
+#include "store/state_folder.h"
 
 namespace incipit::engine {
 
@@ -41,7 +42,8 @@ class GeneratorImpl final : public Generator {
   [[nodiscard]] bool exact() const override { return exact_; }
 
  private:
-  GeneratorImpl(LoadedModel& loaded, const GeneratorOptions& options);
+  GeneratorImpl(LoadedModel& loaded, std::unique_ptr<store::StateFolder> folder,
+                const GeneratorOptions& options);
   Job job_of(const PromptRequest& request, TokenVector tokens) const;
 
   LoadedModel& loaded_;
@@ -51,6 +53,7 @@ class GeneratorImpl final : public Generator {
   prompt::SpecialText special_;
   prompt::PromptText prompt_text_;
   std::mutex template_mutex_;  // The Jinja engine takes one thread at a time.
+  std::unique_ptr<store::StateFolder> folder_;  // Null where there is none.
   kv::PrefixCache cache_;
   Scheduler scheduler_;  // Last: its thread uses the others.
 };

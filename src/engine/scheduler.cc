@@ -96,7 +96,7 @@ void Scheduler::loop(const std::stop_token& stop) {
       orders.swap(orders_);
     }
     for (Order& order : orders) order(batcher_);
-    is_busy = batcher_.step();
+    is_busy = batcher_.step() || cache_.write_behind();
   }
   // Orders that came too late still have a caller that waits.
   std::vector<Order> rest;
@@ -106,6 +106,8 @@ void Scheduler::loop(const std::stop_token& stop) {
   }
   for (Order& order : rest) order(batcher_);
   batcher_.cancel_all();
+  while (cache_.write_behind()) {
+  }
 }
 
 }  // namespace incipit::engine

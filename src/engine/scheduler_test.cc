@@ -62,7 +62,7 @@ class SchedulerTest : public testing::Test {
   }
 
   FakeRuntime runtime_{{.context_tokens = 100'000, .cells = 200'000}};
-  kv::PrefixCache cache_{runtime_, {}, [] { return 0; }};
+  kv::PrefixCache cache_{runtime_, nullptr, {}, [] { return 0; }};
   std::unique_ptr<Scheduler> scheduler_;
 };
 

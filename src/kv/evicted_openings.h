@@ -2,8 +2,9 @@
 //
 // Remembers what was cached once, to tell "evicted" from "never cached".
 //
-// Holds a 64-bit hash for each opening that ended somewhere, the oldest forgotten first. A
-// collision gives a wrong reason, never a wrong answer.
+// Holds 64-bit hashes of openings: where each ended, and at every kStride tokens before, so that a
+// prompt with another question behind the same opening is recognised. The oldest are forgotten
+// first. A collision gives a wrong reason or an early second sight, never a wrong answer.
 #pragma once
 
 #include <cstddef>
@@ -21,12 +22,24 @@ namespace incipit::kv {
 class EvictedOpenings {
  public:
   void add(std::string_view tenant, TokenSpan path, KvMiss reason) {
-    const std::uint64_t key = hash(tenant, path);
-    if (!reasons_.insert_or_assign(key, reason).second) return;
-    order_.push_back(key);
-    if (order_.size() <= kMost) return;
-    reasons_.erase(order_.front());
-    order_.pop_front();
+    std::uint64_t key = seed(tenant);
+    for (std::size_t i = 0; i < path.size(); ++i) {
+      key = step(key, path[i]);
+      if ((i + 1) % kStride == 0 || i + 1 == path.size()) remember(key, reason);
+    }
+  }
+
+  // How many of the first tokens were pushed out before.
+  [[nodiscard]] std::size_t seen(std::string_view tenant, TokenSpan tokens) const {
+    std::size_t longest = 0;
+    if (reasons_.empty()) return longest;
+    std::uint64_t key = seed(tenant);
+    for (std::size_t i = 0; i < tokens.size(); ++i) {
+      key = step(key, tokens[i]);
+      const auto found = reasons_.find(key);
+      if (found != reasons_.end() && found->second == KvMiss::kEvicted) longest = i + 1;
+    }
+    return longest;
   }
 
   // Why an opening of `tokens` that is longer than `matched` is not there any more.
@@ -43,8 +56,16 @@ class EvictedOpenings {
   }
 
  private:
-  static constexpr std::size_t kMost = 10'000;
+  static constexpr std::size_t kMost = 50'000;
+  static constexpr std::size_t kStride = 32;
 
+  void remember(std::uint64_t key, KvMiss reason) {
+    if (!reasons_.insert_or_assign(key, reason).second) return;
+    order_.push_back(key);
+    if (order_.size() <= kMost) return;
+    reasons_.erase(order_.front());
+    order_.pop_front();
+  }
   static std::uint64_t step(std::uint64_t key, Token token) {
     // One round of splitmix64 (Steele, Lea, Flood 2014).
     key += 0x9e3779b97f4a7c15U + static_cast<std::uint32_t>(token);
@@ -57,12 +78,6 @@ class EvictedOpenings {
     for (const char c : tenant) key = step(key, c);
     return key;
   }
-  static std::uint64_t hash(std::string_view tenant, TokenSpan path) {
-    std::uint64_t key = seed(tenant);
-    for (const Token token : path) key = step(key, token);
-    return key;
-  }
-
   std::unordered_map<std::uint64_t, KvMiss> reasons_;
   std::deque<std::uint64_t> order_;
 };

@@ -23,14 +23,34 @@ double ms_since(std::chrono::steady_clock::time_point start) {
 
 }  // namespace
 
-PrefixCache::PrefixCache(model::Runtime& runtime, const KvOptions& options,
-                         std::function<std::int64_t()> clock_ms)
-    : runtime_(runtime), options_(options), clock_ms_(std::move(clock_ms)) {
+PrefixCache::PrefixCache(model::Runtime& runtime, store::StateFolder* folder,
+                         const KvOptions& options, std::function<std::int64_t()> clock_ms)
+    : runtime_(runtime), folder_(folder), options_(options), clock_ms_(std::move(clock_ms)) {
   tree_.on_split = [this](Node& upper, Node& lower) {
     change_use(upper, lower.use);
     if (shelf_.holds(lower)) shelf_.put(upper, policy::rank_of(upper.use, clock_ms_(), false));
   };
   tree_.on_owner_changed = [this](Node& node) { rank(node); };
+  if (folder_ != nullptr) load_folder();
+}
+
+// The tree as the files tell it, parents first. A file that stands on nothing is of no use.
+void PrefixCache::load_folder() {
+  for (const store::StateFacts* facts : folder_->entries()) {
+    const TokenSpan path(facts->tokens);
+    const Match match = tree_.match(facts->tenant, path);
+    if (match.length < facts->begin) {
+      folder_->erase(facts->id);
+      continue;
+    }
+    if (facts->begin > 0) tree_.insert(facts->tenant, path.first(facts->begin));
+    Node& node = tree_.insert(facts->tenant, path);
+    node.saved = std::make_shared<SavedCells>(facts->begin, path.size(), std::vector<std::byte>(),
+                                              counters_.memory_bytes);
+    node.saved->file = facts->id;
+    node.use.hits = 1;  // It was worth a file.
+    node.use.value = value_of(node);
+  }
 }
 
 Match PrefixCache::find(const Wanted& wanted) {
@@ -148,7 +168,14 @@ KvMiss PrefixCache::restore(Node& node, model::Sequence& sequence) {
   const auto start = std::chrono::steady_clock::now();
   auto whole = model::Sequence::fork(runtime_, sequence.id(), saved->begin);
   if (!whole) return KvMiss::kNoRoom;
-  if (!runtime_.restore(whole->id(), saved->bytes())) {
+  const bool is_filed = saved->bytes().empty();
+  if (is_filed && (folder_ == nullptr || !folder_->holds(saved->file))) {
+    unshelve(node);  // The folder needed its room.
+    return KvMiss::kEvicted;
+  }
+  auto from_file = is_filed ? folder_->read(saved->file) : Result<std::vector<std::byte>>();
+  if (!from_file ||
+      !runtime_.restore(whole->id(), is_filed ? *from_file : saved->bytes())) {
     ++counters_.lost;
     unshelve(node);
     return KvMiss::kLost;
@@ -200,6 +227,7 @@ void PrefixCache::insert(std::string_view tenant, TokenSpan tokens, model::Seque
                          const CommitOptions& options) {
   if (tokens.size() < std::max<std::size_t>(options_.tokens_min, 1)) return;
   keep_deadlines();
+  const std::size_t seen = evicted_.seen(tenant, tokens);
   Node& node = tree_.insert(tenant, tokens);
   const std::int64_t now = clock_ms_();
   const policy::Use use{
@@ -216,6 +244,11 @@ void PrefixCache::insert(std::string_view tenant, TokenSpan tokens, model::Seque
   if (is_new) node.use.value = value_of(node);
   if (!node.is_live) tree_.make_live(node, std::move(sequence));
   for (Node* at = &node; at->parent != nullptr; at = at->parent) rank(*at);
+  // An opening that was pushed out and came again has been seen twice.
+  if (seen > 0) {
+    Node& again = tree_.insert(tenant, tokens.first(seen));
+    if (again.use.hits == 0) touch(again);
+  }
   while (options_.tenant_cells > 0 && tree_.live_cells(tenant) > options_.tenant_cells) {
     const auto order = live_.find(tenant);
     if (order == live_.end() || !evict_one(order->second)) break;
@@ -243,6 +276,8 @@ void PrefixCache::touch(Node& node) {
   for (Node* at = &node; at->parent != nullptr; at = at->parent) {
     ++at->use.hits;
     at->use.value = value_of(*at);
+    if (wants_file(*at)) unwritten_.insert(at);
+    if (folder_ != nullptr && at->saved) folder_->touch(at->saved->file);
     rank(*at);
   }
 }
@@ -300,6 +335,7 @@ bool PrefixCache::evict_one(EvictionOrder& order) {
 // Takes the node's live cells, keeping their bytes where that is worth it.
 void PrefixCache::evict(Node& node, KvMiss reason) {
   const bool kept = reason == KvMiss::kEvicted && (node.saved != nullptr || shelve(node));
+  unwritten_.erase(&node);
   tree_.make_not_live(node);
   if (!kept) unshelve(node);
   prune(node, reason);
@@ -313,6 +349,7 @@ void PrefixCache::prune(Node& node, KvMiss reason) {
 void PrefixCache::remove(Node& node, KvMiss reason) {
   evicted_.add(node.tenant, RadixTree::path(node), reason);
   change_use(node, {});
+  unwritten_.erase(&node);
   protected_cells_ -= std::exchange(node.protected_cells, 0);
 }
 
@@ -331,8 +368,14 @@ bool PrefixCache::shelve(Node& node) {
     const EvictionOrder::Entry* first = shelf_.first();
     if (first == nullptr) return false;
     Node& oldest = *first->node;
-    unshelve(oldest);
-    prune(oldest, KvMiss::kEvicted);
+    if (wants_file(oldest)) write(oldest);
+    if (oldest.saved->file.empty()) {
+      unshelve(oldest);
+      prune(oldest, KvMiss::kEvicted);
+    } else {
+      shelf_.remove(oldest);
+      oldest.saved->keep({});
+    }
   }
   auto saved = runtime_.save(node.sequence.id(), node.begin(), node.depth);
   if (!saved) return false;
@@ -341,6 +384,60 @@ bool PrefixCache::shelve(Node& node) {
   ++counters_.saved;
   shelf_.put(node, policy::rank_of(node.use, clock_ms_(), false));
   return true;
+}
+
+bool PrefixCache::wants_file(const Node& node) const {
+  return folder_ != nullptr && (!node.saved || node.saved->file.empty()) &&
+         node.use.expires_at_ms == policy::kNever && (node.use.hits > 0 || !options_.second_sight);
+}
+
+// Gives the node's cells a file, and those that it stands on: without them it is of no use after
+// a restart.
+bool PrefixCache::write(Node& node) {
+  std::vector<Node*> path;
+  for (Node* at = &node; at->parent != nullptr; at = at->parent) path.push_back(at);
+  bool is_written = true;
+  while (is_written && !path.empty()) {
+    if (wants_file(*path.back())) is_written = write_one(*path.back());
+    path.pop_back();
+  }
+  return is_written;
+}
+
+bool PrefixCache::write_one(Node& node) {
+  unwritten_.erase(&node);
+  const bool is_shelved = node.saved && node.saved->end == node.depth;
+  if (!is_shelved && !node.is_live) return false;  // The upper part of a split has no bytes alone.
+  const auto cells =
+      node.is_live ? runtime_.save(RadixTree::sequence_of(node).id(), node.begin(), node.depth)
+                   : Result<std::vector<std::byte>>(node.saved->bytes());
+  if (!cells) return false;
+  const std::size_t begin = node.is_live ? node.begin() : node.saved->begin;
+  const TokenVector path = RadixTree::path(node);
+  auto id = folder_->write({.tenant = std::string(node.tenant), .tokens = path, .begin = begin},
+                           *cells);
+  if (!id) {
+    ++counters_.write_errors;
+    return false;
+  }
+  ++counters_.written;
+  if (!node.saved || node.saved->begin != begin || node.saved->end != node.depth) {
+    shelf_.remove(node);
+    node.saved = std::make_shared<SavedCells>(begin, node.depth, std::vector<std::byte>(),
+                                              counters_.memory_bytes);
+  }
+  node.saved->file = *id;
+  return true;
+}
+
+bool PrefixCache::write_behind() {
+  while (!unwritten_.empty()) {
+    // What others stand on first.
+    Node* next = *std::ranges::min_element(unwritten_, {}, &Node::depth);
+    unwritten_.erase(next);
+    if (write(*next)) return true;
+  }
+  return false;
 }
 
 void PrefixCache::unshelve(Node& node) {
@@ -365,6 +462,7 @@ void PrefixCache::keep_deadlines() {
 
 // Requires a leaf that nobody uses.
 void PrefixCache::forget(Node& node, KvMiss reason) {
+  if (folder_ != nullptr && node.saved) folder_->erase(node.saved->file);
   unshelve(node);
   if (node.owns_sequence())
     evict(node, reason);

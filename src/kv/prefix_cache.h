@@ -33,6 +33,7 @@
 #include "kv/eviction_order.h"
 #include "kv/radix_tree.h"
 #include "model/runtime.h"
+#include "store/state_folder.h"
 
 namespace incipit::kv {
 
@@ -75,8 +76,9 @@ struct CommitOptions {
 
 class PrefixCache {
  public:
-  // The runtime must outlive the cache; the clock gives steady milliseconds.
-  PrefixCache(model::Runtime& runtime, const KvOptions& options,
+  // Runtime and folder must outlive the cache; the folder may be null. The clock gives steady
+  // milliseconds.
+  PrefixCache(model::Runtime& runtime, store::StateFolder* folder, const KvOptions& options,
               std::function<std::int64_t()> clock_ms);
   PrefixCache(const PrefixCache&) = delete;
   PrefixCache& operator=(const PrefixCache&) = delete;
@@ -104,6 +106,10 @@ class PrefixCache {
 
   // Lets every tenant use this opening: what any of them computes of it.
   void publish(TokenVector opening) { public_openings_.push_back(std::move(opening)); }
+
+  // Writes one prefix that is worth it and has no file yet. False where there is none: to be
+  // called while the model has nothing else to do.
+  bool write_behind();
 
   // Measured by the caller: `tokens` were computed in `ms`.
   void learn_compute(std::size_t tokens, double ms) { break_even_.learn_compute(tokens, ms); }
@@ -141,9 +147,14 @@ class PrefixCache {
   void remove(Node& node, KvMiss reason);
   bool shelve(Node& node);
   void unshelve(Node& node);
+  void load_folder();
+  bool write(Node& node);
+  bool write_one(Node& node);
+  [[nodiscard]] bool wants_file(const Node& node) const;
   void keep_deadlines();
 
   model::Runtime& runtime_;
+  store::StateFolder* folder_;
   KvOptions options_;
   std::function<std::int64_t()> clock_ms_;
   KvCounters counters_;  // Outlives the saved cells in the tree, which count their bytes.
@@ -159,6 +170,7 @@ class PrefixCache {
     auto operator<=>(const Deadline&) const = default;
   };
   std::set<Deadline> deadlines_;
+  std::set<Node*> unwritten_;  // Used again since they came, and without a file.
   std::vector<TokenVector> public_openings_;
   BreakEven break_even_;
   EvictedOpenings evicted_;

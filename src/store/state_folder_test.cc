@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/state_folder.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <random>
+#include <thread>
+
+#include "incipit/kv.h"
+#include "support/must.h"
+#include "support/temp_dir.h"
+
+namespace incipit::store {
+namespace {
+
+namespace fs = std::filesystem;
+using test::must;
+using test::TempDir;
+
+constexpr std::uint64_t kPlenty = std::uint64_t{1} << 30U;
+
+std::vector<std::byte> cells_of(const TokenVector& tokens, std::size_t count) {
+  std::vector<std::byte> cells(count);
+  for (std::size_t i = 0; i < count; ++i)
+    cells[i] = static_cast<std::byte>(static_cast<std::size_t>(tokens.back()) * 31 + i * 7);
+  return cells;
+}
+
+class StateFolderTest : public testing::Test {
+ protected:
+  std::unique_ptr<StateFolder> open(std::uint64_t bytes_max = kPlenty,
+                                    const std::string& fingerprint = "f") {
+    return must(StateFolder::open({.path = path_,
+                                   .fingerprint = fingerprint,
+                                   .bytes_max = bytes_max,
+                                   .on_event = [this](const std::string& event) {
+                                     events_.push_back(event);
+                                   }}));
+  }
+  static Result<std::string> write(StateFolder& folder, const TokenVector& tokens,
+                                   std::size_t count = 100) {
+    return folder.write({.tokens = tokens}, cells_of(tokens, count));
+  }
+  [[nodiscard]] std::size_t files(const std::string& extension) const {
+    std::size_t count = 0;
+    for (const auto& file : fs::directory_iterator(path_))
+      count += file.path().extension() == extension ? 1 : 0;
+    return count;
+  }
+
+  TempDir dir_;
+  std::string path_ = dir_.path("states");
+  std::vector<std::string> events_;
+};
+
+TEST_F(StateFolderTest, KeepsStatesOverARestart) {
+  auto folder = open();
+  const std::string one = must(write(*folder, {1, 2, 3}));
+  const std::string two = must(write(*folder, {1, 2, 4}));
+  EXPECT_EQ(must(write(*folder, {1, 2, 3})), one) << "once only";
+  folder.reset();
+  folder = open();
+  EXPECT_EQ(folder->entries().size(), 2U);
+  EXPECT_EQ(must(folder->read(one)), cells_of({1, 2, 3}, 100));
+  EXPECT_EQ(must(folder->read(two)), cells_of({1, 2, 4}, 100));
+  EXPECT_TRUE(events_.empty());
+  EXPECT_EQ(must(list_kv_folder(path_)).size(), 2U) << "a look from outside needs no lock";
+}
+
+TEST_F(StateFolderTest, ASecondProcessIsRefusedByName) {
+  const auto folder = open();
+  const ::pid_t child = ::fork();
+  if (child == 0) {
+    const auto second = StateFolder::open({.path = path_, .fingerprint = "f", .bytes_max = kPlenty});
+    const bool refused = !second && second.error().code == ErrorCode::kUnavailable &&
+                         second.error().message.find(std::to_string(::getppid())) !=
+                             std::string::npos;
+    ::_exit(refused ? 0 : 1);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+}
+
+TEST_F(StateFolderTest, AnotherModelsStatesAreNamedAndGoFirst) {
+  auto folder = open();
+  must(write(*folder, {1, 2, 3}, 10'000));
+  folder.reset();
+  folder = open(16'000, "g");
+  EXPECT_TRUE(folder->entries().empty());
+  ASSERT_EQ(events_.size(), 1U);
+  EXPECT_NE(events_[0].find("another model"), std::string::npos) << events_[0];
+  must(write(*folder, {4, 5}, 9'000));
+  EXPECT_EQ(files(".safetensors"), 1U) << "there was no room for both";
+  EXPECT_EQ(folder->entries().size(), 1U);
+}
+
+TEST_F(StateFolderTest, DamageIsSetAside) {
+  auto folder = open();
+  const std::string id = must(write(*folder, {1, 2, 3}));
+  const std::string file = path_ + "/" + id + ".safetensors";
+  {
+    std::fstream bytes(file, std::ios::in | std::ios::out | std::ios::binary);
+    bytes.seekp(-1, std::ios::end);
+    bytes.put('!');
+  }
+  EXPECT_EQ(folder->read(id).error().code, ErrorCode::kCorruption);
+  EXPECT_FALSE(folder->holds(id));
+  EXPECT_EQ(files(".bad"), 1U);
+  EXPECT_NE(events_.at(0).find(file), std::string::npos);
+  must(write(*folder, {1, 2, 3}));
+  EXPECT_EQ(must(folder->read(id)), cells_of({1, 2, 3}, 100));
+}
+
+TEST_F(StateFolderTest, GarbageAndDraftsAndForeignNamesDoNotStopTheStart) {
+  fs::create_directories(path_);
+  std::ofstream(path_ + "/a.safetensors") << "garbage";
+  std::ofstream(path_ + "/b.draft") << "half";
+  std::ofstream(path_ + "/notes.txt") << "mine";
+  fs::create_directories(path_ + "/c.safetensors");
+  auto folder = open();
+  const std::string id = must(write(*folder, {1}));
+  folder.reset();
+  fs::copy_file(path_ + "/" + id + ".safetensors", path_ + "/other.safetensors");
+  folder = open();
+  EXPECT_EQ(folder->entries().size(), 1U);
+  EXPECT_EQ(files(".draft"), 0U);
+  EXPECT_EQ(files(".txt"), 1U);
+  EXPECT_EQ(files(".bad"), 2U);
+}
+
+TEST_F(StateFolderTest, AVanishedFileIsGoneNotDamaged) {
+  auto folder = open();
+  const std::string id = must(write(*folder, {1, 2, 3}));
+  fs::remove(path_ + "/" + id + ".safetensors");
+  EXPECT_EQ(folder->read(id).error().code, ErrorCode::kUnavailable);
+  EXPECT_EQ(folder->read(id).error().code, ErrorCode::kUnavailable);
+  EXPECT_EQ(folder->bytes(), 0U);
+}
+
+TEST_F(StateFolderTest, AFullDiskIsSaidOnceAndServingGoesOn) {
+  auto folder = open();
+  const std::string before = must(write(*folder, {1}));
+  std::signal(SIGXFSZ, SIG_IGN);
+  rlimit old{};
+  ::getrlimit(RLIMIT_FSIZE, &old);
+  const rlimit small{.rlim_cur = 20'000, .rlim_max = old.rlim_max};
+  ::setrlimit(RLIMIT_FSIZE, &small);
+  EXPECT_EQ(write(*folder, {2}, 100'000).error().code, ErrorCode::kResourceExhausted);
+  EXPECT_FALSE(write(*folder, {3}, 100'000));
+  ::setrlimit(RLIMIT_FSIZE, &old);
+  EXPECT_EQ(events_.size(), 1U);
+  EXPECT_EQ(files(".draft"), 0U);
+  EXPECT_TRUE(folder->read(before));
+  EXPECT_TRUE(write(*folder, {2}, 100'000));
+}
+
+TEST_F(StateFolderTest, AFolderThatCannotBeMadeIsAnError) {
+  const std::string file = dir_.file("plain", "x");
+  const auto opened = StateFolder::open({.path = file + "/states", .fingerprint = "f"});
+  ASSERT_FALSE(opened);
+  EXPECT_NE(opened.error().message.find(file), std::string::npos);
+}
+
+TEST_F(StateFolderTest, StaysWithinItsCapacityAndKeepsWhatIsUsed) {
+  std::mt19937_64 random(9);
+  auto folder = open(100'000);
+  const std::string kept = must(write(*folder, {7, 7}, 5'000));
+  for (Token i = 0; i < 300; ++i) {
+    const auto id = write(*folder, {1, i}, 100 + random() % 20'000);
+    ASSERT_TRUE(id);
+    folder->touch(kept);
+    std::uint64_t bytes = 0;
+    for (const auto& file : fs::directory_iterator(path_))
+      bytes += file.path().extension() == ".safetensors" ? file.file_size() : 0;
+    ASSERT_LE(bytes, 100'000U);
+    ASSERT_EQ(bytes, folder->bytes());
+    if (i % 50 == 0) {
+      folder.reset();
+      folder = open(100'000);
+    }
+  }
+  EXPECT_TRUE(folder->read(kept));
+  EXPECT_EQ(write(*folder, {9}, 200'000).error().code, ErrorCode::kResourceExhausted);
+}
+
+// Kills a writer at random moments. INCIPIT_KILL_ROUNDS makes it longer (./dev soak).
+TEST_F(StateFolderTest, SurvivesKillNine) {
+  const char* wanted = std::getenv("INCIPIT_KILL_ROUNDS");
+  const int rounds = wanted == nullptr ? 40 : std::atoi(wanted);
+  std::mt19937_64 random(13);
+  int partial = 0;
+  for (int round = 0; round < rounds; ++round) {
+    const ::pid_t child = ::fork();
+    if (child == 0) {
+      auto folder = StateFolder::open({.path = path_, .fingerprint = "f", .bytes_max = kPlenty});
+      if (!folder) ::_exit(1);
+      for (Token i = 0;; ++i) {
+        const TokenVector tokens{static_cast<Token>(round), i};
+        if (!write(**folder, tokens, std::size_t{4} << 20U)) ::_exit(1);
+        if (i > 20) (*folder)->erase(state_id({.fingerprint = "f", .tokens = {round, i - 20}}));
+      }
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(15'000 + random() % 30'000));
+    ::kill(child, SIGKILL);
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    ASSERT_TRUE(WIFSIGNALED(status)) << "the writer ended by itself";
+    if (fs::exists(path_)) partial += files(".draft") > 0 ? 1 : 0;
+    const auto folder = open();
+    EXPECT_EQ(files(".draft"), 0U);
+    for (const StateFacts* facts : folder->entries()) {
+      const TokenVector tokens = facts->tokens;
+      EXPECT_EQ(must(folder->read(facts->id)), cells_of(tokens, std::size_t{4} << 20U));
+    }
+    while (!folder->entries().empty()) folder->erase(std::string(folder->entries().front()->id));
+  }
+  EXPECT_TRUE(events_.empty()) << events_.front();
+  EXPECT_GE(partial, rounds / 4) << "few rounds left a partial file: the test proves little";
+}
+
+}  // namespace
+}  // namespace incipit::store
