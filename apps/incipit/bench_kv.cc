@@ -90,8 +90,8 @@ class BenchKv {
   // One prefix more than there is room for, in turn: LRU would lose all of them.
   Result<void> thrash() {
     constexpr std::size_t kRounds = 4;
-    const std::size_t room = std::min<std::size_t>(
-        kThrashRoom, generator_.cells() / (kThrashPrefix + 2 * kNewTokens));
+    const std::size_t room =
+        std::min<std::size_t>(kThrashRoom, generator_.cells() / (kThrashPrefix + 2 * kNewTokens));
     const std::size_t length = generator_.cells() / room - 2 * kNewTokens;
     const std::uint64_t restored = generator_.counters().kv.tokens_restored;
     std::size_t matched = 0;
@@ -104,13 +104,14 @@ class BenchKv {
         matched += round == 0 ? 0 : answer.kv.matched;
       }
     }
-    print("\n%zu prefixes of %zu tokens in turn, room for %zu: %.0f %% of their tokens reused after "
-          "the first round, %llu restored from memory, %.1f ms a request\n",
-          room + 1, length, room,
-          100.0 * static_cast<double>(matched) /
-              static_cast<double>((kRounds - 1) * (room + 1) * length),
-          static_cast<unsigned long long>(generator_.counters().kv.tokens_restored - restored),
-          ms_since(start) / static_cast<double>(asked));
+    print(
+        "\n%zu prefixes of %zu tokens in turn, room for %zu: %.0f %% of their tokens reused after "
+        "the first round, %llu restored from memory, %.1f ms a request\n",
+        room + 1, length, room,
+        100.0 * static_cast<double>(matched) /
+            static_cast<double>((kRounds - 1) * (room + 1) * length),
+        static_cast<unsigned long long>(generator_.counters().kv.tokens_restored - restored),
+        ms_since(start) / static_cast<double>(asked));
     return {};
   }
 
@@ -266,7 +267,8 @@ Result<std::size_t> bench_files(const BenchKvFlags& flags, const Surroundings& a
                                 Engine& engine) {
   std::fprintf(around.out,
                "\nfirst token after a restart, the prefix in files that the page cache holds (ms)\n"
-               "%8s %10s %10s\n", "prefix", "computed", "file");
+               "%8s %10s %10s\n",
+               "prefix", "computed", "file");
   std::size_t different = 0;
   for (const std::size_t length : flags.prefixes) {
     const Scratch folder;

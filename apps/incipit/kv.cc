@@ -121,8 +121,8 @@ Result<int> verify(const KvFlags& flags, const Surroundings& around) {
                  opening_of(opened.generator->text(entry.tokens)).c_str());
     opened.generator->drop(entry.tenant, entry.tokens);
   }
-  std::fprintf(around.out, "%zu of %zu prefixes computed anew: %zu differ\n", count,
-               entries.size(), different);
+  std::fprintf(around.out, "%zu of %zu prefixes computed anew: %zu differ\n", count, entries.size(),
+               different);
   return different == 0 ? kExitDone : kExitMismatch;
 }
 
@@ -135,15 +135,14 @@ Result<int> explain(const KvFlags& flags, const Surroundings& around) {
                lookup.tokens, lookup.matched, lookup.restored);
   if (lookup.miss == KvMiss::kNone) return kExitDone;
   const std::size_t first = lookup.first_missing;
-  std::fprintf(around.out, "from token %zu on: %s\nthat token is \"%s\", behind \"%s\"\n", first,
-               to_string(lookup.miss).c_str(),
-               printable(opened.generator->text(TokenSpan(tokens).subspan(first, 1)),
-                         LineEnds::kEscaped)
-                   .c_str(),
-               opening_of(opened.generator->text(
-                              TokenSpan(tokens).subspan(first - std::min<std::size_t>(first, 8),
-                                                        std::min<std::size_t>(first, 8))))
-                   .c_str());
+  std::fprintf(
+      around.out, "from token %zu on: %s\nthat token is \"%s\", behind \"%s\"\n", first,
+      to_string(lookup.miss).c_str(),
+      printable(opened.generator->text(TokenSpan(tokens).subspan(first, 1)), LineEnds::kEscaped)
+          .c_str(),
+      opening_of(opened.generator->text(TokenSpan(tokens).subspan(
+                     first - std::min<std::size_t>(first, 8), std::min<std::size_t>(first, 8))))
+          .c_str());
   return kExitDone;
 }
 
@@ -162,8 +161,7 @@ Result<int> drop(const KvFlags& flags, const Surroundings& around) {
       return kExitDone;
     }
   }
-  std::fprintf(around.out, "%zu tokens forgotten\n",
-               opened.generator->drop(flags.tenant, tokens));
+  std::fprintf(around.out, "%zu tokens forgotten\n", opened.generator->drop(flags.tenant, tokens));
   return kExitDone;
 }
 
@@ -172,8 +170,9 @@ using Action = Result<int> (*)(const KvFlags&, const Surroundings&);
 int run(const std::string& name, Action action, std::span<const std::string> arguments,
         const Surroundings& around) {
   CLI::App app("incipit kv " + name + ": see incipit kv --help.", "incipit kv " + name);
-  app.footer("Exit codes: 0 done, 2 usage or input, 3 model, memory or disk, or the folder is in "
-             "use, 4 a prefix differs.");
+  app.footer(
+      "Exit codes: 0 done, 2 usage or input, 3 model, memory or disk, or the folder is in "
+      "use, 4 a prefix differs.");
   KvFlags flags;
   app.add_option("--folder", flags.folder, "The folder of KV states.")
       ->type_name("FOLDER")
@@ -186,7 +185,8 @@ int run(const std::string& name, Action action, std::span<const std::string> arg
     app.add_option("--tenant", flags.tenant, "Whose prefixes.")->type_name("NAME");
   }
   if (name == "drop" || name == "verify")
-    app.add_flag("--all", flags.all, name == "drop" ? "Everything of the tenant." : "Every prefix.");
+    app.add_flag("--all", flags.all,
+                 name == "drop" ? "Everything of the tenant." : "Every prefix.");
   if (name == "verify") {
     app.add_option("--sample", flags.sample, "How many prefixes to compute anew.")
         ->type_name("N")

@@ -9,8 +9,8 @@
 #include <random>
 #include <set>
 
-#include "support/fake_runtime.h"
 #include "store/state_folder.h"
+#include "support/fake_runtime.h"
 #include "support/must.h"
 #include "support/temp_dir.h"
 
@@ -83,7 +83,8 @@ class BatcherTest : public testing::Test {
                                                .fingerprint = runtime_->fingerprint(),
                                                .bytes_max = folder_bytes}));
     }
-    cache_ = std::make_unique<kv::PrefixCache>(*runtime_, folder_.get(), kv, [this] { return now_ms_; });
+    cache_ =
+        std::make_unique<kv::PrefixCache>(*runtime_, folder_.get(), kv, [this] { return now_ms_; });
     batcher_ = std::make_unique<Batcher>(*runtime_, *cache_, limits);
   }
   Outcome& add(const TokenVector& tokens, std::size_t answer, Job job = {}) {

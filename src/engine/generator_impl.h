@@ -52,7 +52,7 @@ class GeneratorImpl final : public Generator {
   bool exact_;
   prompt::SpecialText special_;
   prompt::PromptText prompt_text_;
-  std::mutex template_mutex_;  // The Jinja engine takes one thread at a time.
+  std::mutex template_mutex_;                   // The Jinja engine takes one thread at a time.
   std::unique_ptr<store::StateFolder> folder_;  // Null where there is none.
   kv::PrefixCache cache_;
   Scheduler scheduler_;  // Last: its thread uses the others.

@@ -174,8 +174,7 @@ KvMiss PrefixCache::restore(Node& node, model::Sequence& sequence) {
     return KvMiss::kEvicted;
   }
   auto from_file = is_filed ? folder_->read(saved->file) : Result<std::vector<std::byte>>();
-  if (!from_file ||
-      !runtime_.restore(whole->id(), is_filed ? *from_file : saved->bytes())) {
+  if (!from_file || !runtime_.restore(whole->id(), is_filed ? *from_file : saved->bytes())) {
     ++counters_.lost;
     unshelve(node);
     return KvMiss::kLost;
@@ -414,8 +413,8 @@ bool PrefixCache::write_one(Node& node) {
   if (!cells) return false;
   const std::size_t begin = node.is_live ? node.begin() : node.saved->begin;
   const TokenVector path = RadixTree::path(node);
-  auto id = folder_->write({.tenant = std::string(node.tenant), .tokens = path, .begin = begin},
-                           *cells);
+  auto id =
+      folder_->write({.tenant = std::string(node.tenant), .tokens = path, .begin = begin}, *cells);
   if (!id) {
     ++counters_.write_errors;
     return false;

@@ -71,14 +71,14 @@ std::string header_of(const StateFacts& facts) {
   const std::string end = std::to_string(facts.tokens.size());
   const std::uint64_t split = facts.tokens.size() * sizeof(Token);
   const std::string bytes = std::to_string(facts.cells_bytes);
-  std::string header =
-      R"({"__metadata__":{"format":")" + std::string(kFormat) + R"(","id":")" + facts.id +
-      R"(","fingerprint":")" + facts.fingerprint + R"(","tenant":")" + in_hex(facts.tenant) +
-      R"(","begin":")" + std::to_string(facts.begin) + R"(","cells_xxh3":")" + facts.cells_xxh3 +
-      R"("},"tokens":{"dtype":"I32","shape":[)" + end + R"(],"data_offsets":[0,)" +
-      std::to_string(split) + R"(]},"cells":{"dtype":"U8","shape":[)" + bytes +
-      R"(],"data_offsets":[)" + std::to_string(split) + "," +
-      std::to_string(split + facts.cells_bytes) + "]}}";
+  std::string header = R"({"__metadata__":{"format":")" + std::string(kFormat) + R"(","id":")" +
+                       facts.id + R"(","fingerprint":")" + facts.fingerprint + R"(","tenant":")" +
+                       in_hex(facts.tenant) + R"(","begin":")" + std::to_string(facts.begin) +
+                       R"(","cells_xxh3":")" + facts.cells_xxh3 +
+                       R"("},"tokens":{"dtype":"I32","shape":[)" + end + R"(],"data_offsets":[0,)" +
+                       std::to_string(split) + R"(]},"cells":{"dtype":"U8","shape":[)" + bytes +
+                       R"(],"data_offsets":[)" + std::to_string(split) + "," +
+                       std::to_string(split + facts.cells_bytes) + "]}}";
   // Tensors begin at a multiple of eight.
   header.resize((header.size() + 7) / 8 * 8, ' ');
   return header;
@@ -149,9 +149,9 @@ Result<Header> parse_header(const std::string& path, std::string_view json,
   if (root["__metadata__"]["format"].get(format) != simdjson::SUCCESS)
     return damaged(path, "the header names no format");
   if (format != kFormat)
-    return failure(ErrorCode::kUnavailable,
-                   path + ": has the format " + std::string(format.substr(0, 40)) + ", not " +
-                       std::string(kFormat));
+    return failure(ErrorCode::kUnavailable, path + ": has the format " +
+                                                std::string(format.substr(0, 40)) + ", not " +
+                                                std::string(kFormat));
   Header header;
   if (const auto wrong = read_metadata(root, header.facts)) return damaged(path, *wrong);
   std::uint64_t begin = 0;
@@ -220,8 +220,8 @@ Result<StateFacts> read_state_facts(const std::string& path) {
   INCIPIT_TRY(Header header, parse_header(path, json, size - kLengthBytes - length));
   StateFacts& facts = header.facts;
   facts.tokens.resize(header.token_count);
-  INCIPIT_TRY_VOID(read_exactly(file, std::as_writable_bytes(std::span(facts.tokens)),
-                                kLengthBytes + length));
+  INCIPIT_TRY_VOID(
+      read_exactly(file, std::as_writable_bytes(std::span(facts.tokens)), kLengthBytes + length));
   facts.cells_offset = size - facts.cells_bytes;
   if (state_id(facts) != facts.id)
     return damaged(path, "its id is not that of its tokens and its model");

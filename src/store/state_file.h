@@ -31,8 +31,8 @@ struct StateFacts {
   std::string id{};  // 64 hexadecimal digits.
   std::string fingerprint{};
   std::string tenant{};
-  TokenVector tokens{};     // The whole path; its size is the end of the cells.
-  std::size_t begin = 0;  // The cells before it lie in another file.
+  TokenVector tokens{};            // The whole path; its size is the end of the cells.
+  std::size_t begin = 0;           // The cells before it lie in another file.
   std::uint64_t cells_offset = 0;  // In the file.
   std::uint64_t cells_bytes = 0;
   std::string cells_xxh3{};  // 32 hexadecimal digits.

@@ -23,7 +23,8 @@ std::vector<std::byte> cells_of(std::size_t count, unsigned seed) {
 }
 
 StateFacts some_facts() {
-  return {.fingerprint = "f1", .tenant = std::string("a\0\"b", 4), .tokens = {5, -1, 7, 9}, .begin = 2};
+  return {
+      .fingerprint = "f1", .tenant = std::string("a\0\"b", 4), .tokens = {5, -1, 7, 9}, .begin = 2};
 }
 
 class StateFileTest : public testing::Test {
@@ -108,7 +109,9 @@ TEST_F(StateFileTest, NoTruncationIsRead) {
 TEST_F(StateFileTest, HostileHeadersAreRefused) {
   const std::string meta =
       R"("__metadata__":{"format":"incipit-kv/1","id":"x","fingerprint":"f","tenant":"","begin":"0","cells_xxh3":"0"})";
-  const auto with = [&](const std::string& tensors) { return file("{" + meta + tensors + "}", "12345678"); };
+  const auto with = [&](const std::string& tensors) {
+    return file("{" + meta + tensors + "}", "12345678");
+  };
   expect_refused(file("", "", std::uint64_t{1} << 63U));
   expect_refused(file("{}", "", 100'000));
   expect_refused(file("{}", ""));
@@ -117,18 +120,19 @@ TEST_F(StateFileTest, HostileHeadersAreRefused) {
   expect_refused(file(R"({"__metadata__":{"format":"incipit-kv/9"}})", ""));
   expect_refused(file(R"({"__metadata__":{"format":"incipit-kv/1"}})", ""));
   expect_refused(with(""));
-  for (const char* tensors : {
-           R"(,"tokens":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"cells":{"dtype":"U8","shape":[4],"data_offsets":[4,8]})",
-           R"(,"tokens":{"dtype":"I32","shape":[1,1],"data_offsets":[0,4]},"cells":{"dtype":"U8","shape":[4],"data_offsets":[4,8]})",
-           R"(,"tokens":{"dtype":"I32","shape":[4611686018427387904],"data_offsets":[0,4]},"cells":{"dtype":"U8","shape":[4],"data_offsets":[4,8]})",
-           R"(,"tokens":{"dtype":"I32","shape":[1],"data_offsets":[0,18446744073709551612]},"cells":{"dtype":"U8","shape":[4],"data_offsets":[4,8]})",
-           R"(,"tokens":{"dtype":"I32","shape":[1],"data_offsets":[4,8]},"cells":{"dtype":"U8","shape":[4],"data_offsets":[0,4]})",
-           R"(,"tokens":{"dtype":"I32","shape":[1],"data_offsets":[0,4]},"cells":{"dtype":"U8","shape":[4],"data_offsets":[0,8]})",
-           R"(,"tokens":{"dtype":"I32","shape":[1],"data_offsets":[0,4]},"cells":{"dtype":"U8","shape":[99],"data_offsets":[4,103]})",
-           R"(,"tokens":{"dtype":"I32","shape":[0],"data_offsets":[0,0]},"cells":{"dtype":"U8","shape":[8],"data_offsets":[0,8]})",
-           R"(,"tokens":{"dtype":"I32","shape":[-1],"data_offsets":[0,4]},"cells":{"dtype":"U8","shape":[4],"data_offsets":[4,8]})",
-           R"(,"tokens":7,"cells":{"dtype":"U8","shape":[4],"data_offsets":[4,8]})",
-           R"(,"tokens":{"dtype":"I32","shape":[1],"data_offsets":[0,4]},"cells":{"dtype":"U8","shape":[4],"data_offsets":[4,8]})"}) {
+  for (
+      const char* tensors :
+      {R"(,"tokens":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"cells":{"dtype":"U8","shape":[4],"data_offsets":[4,8]})",
+       R"(,"tokens":{"dtype":"I32","shape":[1,1],"data_offsets":[0,4]},"cells":{"dtype":"U8","shape":[4],"data_offsets":[4,8]})",
+       R"(,"tokens":{"dtype":"I32","shape":[4611686018427387904],"data_offsets":[0,4]},"cells":{"dtype":"U8","shape":[4],"data_offsets":[4,8]})",
+       R"(,"tokens":{"dtype":"I32","shape":[1],"data_offsets":[0,18446744073709551612]},"cells":{"dtype":"U8","shape":[4],"data_offsets":[4,8]})",
+       R"(,"tokens":{"dtype":"I32","shape":[1],"data_offsets":[4,8]},"cells":{"dtype":"U8","shape":[4],"data_offsets":[0,4]})",
+       R"(,"tokens":{"dtype":"I32","shape":[1],"data_offsets":[0,4]},"cells":{"dtype":"U8","shape":[4],"data_offsets":[0,8]})",
+       R"(,"tokens":{"dtype":"I32","shape":[1],"data_offsets":[0,4]},"cells":{"dtype":"U8","shape":[99],"data_offsets":[4,103]})",
+       R"(,"tokens":{"dtype":"I32","shape":[0],"data_offsets":[0,0]},"cells":{"dtype":"U8","shape":[8],"data_offsets":[0,8]})",
+       R"(,"tokens":{"dtype":"I32","shape":[-1],"data_offsets":[0,4]},"cells":{"dtype":"U8","shape":[4],"data_offsets":[4,8]})",
+       R"(,"tokens":7,"cells":{"dtype":"U8","shape":[4],"data_offsets":[4,8]})",
+       R"(,"tokens":{"dtype":"I32","shape":[1],"data_offsets":[0,4]},"cells":{"dtype":"U8","shape":[4],"data_offsets":[4,8]})"}) {
     expect_refused(with(tensors));  // The last one: all is well but the id.
   }
 }

@@ -35,8 +35,8 @@ Result<std::vector<fs::path>> files_by_time(const std::string& folder) {
     if (!gone && it->is_regular_file(gone)) files.emplace_back(time, it->path());
   }
   if (code)
-    return failure(ErrorCode::kUnavailable, "cannot read the folder " + folder + ": " +
-                                                code.message());
+    return failure(ErrorCode::kUnavailable,
+                   "cannot read the folder " + folder + ": " + code.message());
   std::ranges::sort(files);
   std::vector<fs::path> paths;
   for (auto& [time, path] : files) paths.push_back(std::move(path));
@@ -149,9 +149,9 @@ Result<std::string> StateFolder::write(StateFacts facts, std::span<const std::by
   // The header is far below this.
   const std::uint64_t most = cells.size() + facts.tokens.size() * sizeof(Token) + 4096;
   if (most > options_.bytes_max)
-    return failure(ErrorCode::kResourceExhausted,
-                   "a state of " + std::to_string(cells.size()) + " bytes is beyond the folder's " +
-                       std::to_string(options_.bytes_max));
+    return failure(ErrorCode::kResourceExhausted, "a state of " + std::to_string(cells.size()) +
+                                                      " bytes is beyond the folder's " +
+                                                      std::to_string(options_.bytes_max));
   make_room(most);
   const std::string path = path_of(id);
   const std::string draft = options_.path + "/" + id + std::string(kDraft);

@@ -30,8 +30,8 @@ namespace incipit::store {
 
 struct FolderOptions {
   std::string path;
-  std::string fingerprint;       // Of the runtime that will use the states.
-  std::uint64_t bytes_max = 0;   // Of all files together.
+  std::string fingerprint;      // Of the runtime that will use the states.
+  std::uint64_t bytes_max = 0;  // Of all files together.
   std::function<void(const std::string&)> on_event{};
 };
 

@@ -36,12 +36,11 @@ class StateFolderTest : public testing::Test {
  protected:
   std::unique_ptr<StateFolder> open(std::uint64_t bytes_max = kPlenty,
                                     const std::string& fingerprint = "f") {
-    return must(StateFolder::open({.path = path_,
-                                   .fingerprint = fingerprint,
-                                   .bytes_max = bytes_max,
-                                   .on_event = [this](const std::string& event) {
-                                     events_.push_back(event);
-                                   }}));
+    return must(StateFolder::open(
+        {.path = path_,
+         .fingerprint = fingerprint,
+         .bytes_max = bytes_max,
+         .on_event = [this](const std::string& event) { events_.push_back(event); }}));
   }
   static Result<std::string> write(StateFolder& folder, const TokenVector& tokens,
                                    std::size_t count = 100) {
@@ -77,10 +76,11 @@ TEST_F(StateFolderTest, ASecondProcessIsRefusedByName) {
   const auto folder = open();
   const ::pid_t child = ::fork();
   if (child == 0) {
-    const auto second = StateFolder::open({.path = path_, .fingerprint = "f", .bytes_max = kPlenty});
-    const bool refused = !second && second.error().code == ErrorCode::kUnavailable &&
-                         second.error().message.find(std::to_string(::getppid())) !=
-                             std::string::npos;
+    const auto second =
+        StateFolder::open({.path = path_, .fingerprint = "f", .bytes_max = kPlenty});
+    const bool refused =
+        !second && second.error().code == ErrorCode::kUnavailable &&
+        second.error().message.find(std::to_string(::getppid())) != std::string::npos;
     ::_exit(refused ? 0 : 1);
   }
   int status = 0;

@@ -15,6 +15,7 @@
 #include "incipit/engine.h"
 #include "support/installed_models.h"
 #include "support/must.h"
+#include "support/temp_dir.h"
 
 namespace incipit {
 namespace {
@@ -116,6 +117,38 @@ TEST_F(GeneratorOnModel, RefusesBadRequestsByName) {
   auto hot = request({1, 2, 3}, 1);
   hot.sampling.temperature = 9;
   EXPECT_NE(generator_->generate(hot).error().message.find("temperature"), std::string::npos);
+}
+
+TEST_F(GeneratorOnModel, FilesOutliveTheProcessAndGiveTheSameBits) {
+  const test::TempDir folder;
+  GeneratorOptions options;
+  options.kv.folder = folder.path("states");
+  std::vector<std::string> events;
+  options.on_event = [&events](const std::string& event) { events.push_back(event); };
+  open(1024, options);
+  TokenVector prompt(300, 400);
+  prompt[7] = 500;
+  const auto ask = [&](Token question) {
+    TokenVector tokens = prompt;
+    tokens.push_back(question);
+    return must(generator_->generate(request(std::move(tokens), 3)));
+  };
+  ask(501);
+  ask(502);
+  const auto second = engine_->generator(options);
+  ASSERT_FALSE(second) << "a folder has one owner";
+  EXPECT_NE(second.error().message.find(options.kv.folder), std::string::npos);
+  open(1024, options);
+  const Generated restored = ask(503);
+  EXPECT_GE(restored.kv.restored, 300U);
+  EXPECT_EQ(restored.kv.matched, 300U);
+  EXPECT_FALSE(must(list_kv_folder(options.kv.folder)).empty());
+  TokenVector tokens = prompt;
+  tokens.push_back(503);
+  GenerateRequest fresh = request(std::move(tokens), 3);
+  fresh.reads_cache = fresh.writes_cache = false;
+  expect_same(restored, must(generator_->generate(fresh)));
+  EXPECT_TRUE(events.empty()) << events.front();
 }
 
 // 500 random requests from four callers over few cells: hits of every length, evictions, restores

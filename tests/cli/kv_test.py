@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""incipit kv and incipit bench kv, as a user runs them."""
+
+import unittest
+
+from program import DONE, FAILED, MODEL, USAGE, ProgramTest, run
+
+
+class Kv(ProgramTest):
+    def test_usage(self):
+        self.expect(run("kv"), USAGE, "kv ls")
+        self.expect(run("kv", "nonsense"), USAGE, "nonsense")
+        self.expect(run("kv", "ls"), USAGE, "--folder")
+        self.assertIn(b"verify", self.expect(run("kv", "--help"), DONE).out)
+        self.expect(run("kv", "drop", "--folder", self.folder / "x", "-m", MODEL), USAGE, "--all")
+
+    def test_lists_what_is_there(self):
+        self.expect(run("kv", "ls", "--folder", self.folder / "missing"), FAILED, "missing")
+        states = self.folder / "states"
+        states.mkdir()
+        self.assertIn(b"0 states", self.expect(run("kv", "ls", "--folder", states), DONE).out)
+        (states / "bad.safetensors").write_bytes(b"\xff" * 100)
+        ended = self.expect(run("kv", "ls", "--folder", states), DONE)
+        self.assertIn(b"unusable", ended.out)
+        self.assertIn(b"bad.safetensors", ended.out)
+        self.assertTrue((states / "bad.safetensors").exists(), "ls changes nothing")
+
+    def test_looks_into_an_empty_folder(self):
+        states = self.folder / "states"
+        flags = ("--folder", states, "-m", MODEL, "--ctx-size", "512")
+        ended = self.expect(run("kv", "explain", *flags, "Where is my parcel?"), DONE)
+        self.assertIn(b"never cached", ended.out)
+        self.assertIn(b"0 differ", self.expect(run("kv", "verify", *flags), DONE).out)
+        self.assertIn(b"0 tokens", self.expect(run("kv", "drop", *flags, "--all"), DONE).out)
+
+    def test_bench_proves_what_it_times(self):
+        ended = self.expect(run("bench", "kv", "-m", MODEL, "--prefix", "100", "--rounds", "1",
+                                "--ctx-size", "1024"), DONE)
+        self.assertIn(b"after a restart", ended.out)
+        for lie in (b"NOT A HIT", b"DIFFERENT"):
+            self.assertNotIn(lie, ended.out)
+
+
+if __name__ == "__main__":
+    unittest.main()
