@@ -3,7 +3,9 @@
 // Answers and label scores for many callers at once, over one KV prefix cache.
 //
 //     auto generator = (*engine)->generator({});
-//     auto answer = (*generator)->generate({.turns = {{"user", "How do I reset my password?"}}});
+//     incipit::GenerateRequest request;
+//     request.turns = {{"user", "How do I reset my password?"}};
+//     auto answer = (*generator)->generate(request);
 //
 // Each call pays only for tokens that nobody has computed before. Calls from any number of threads
 // share the model's passes. Where exact() is true the text is the same to the last bit, cold or
