@@ -170,6 +170,8 @@ Job GeneratorImpl::job_of(const PromptRequest& request, TokenVector tokens) cons
 }
 
 Result<TokenVector> GeneratorImpl::tokens(const PromptRequest& request) {
+  if (request.tenant.starts_with('\0'))
+    return failure(ErrorCode::kInvalidArgument, "tenant: a name must not begin with NUL");
   if (!request.tokens.empty()) return request.tokens;
   if (request.turns.empty())
     return failure(ErrorCode::kInvalidArgument, "a request needs turns or tokens");

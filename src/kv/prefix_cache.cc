@@ -5,6 +5,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <string_view>
 #include <utility>
 
 #include "base/check.h"
@@ -15,6 +16,9 @@ namespace {
 // Attention over this many cells takes as long as the rest of the model: measured with the default
 // model on two cores. It only orders evictions, so a rough figure does.
 constexpr double kTokensPerDoubling = 3000;
+
+// Where public openings lie. No tenant has this name: Generator refuses a leading NUL.
+constexpr std::string_view kPublic("\0public", 7);
 
 double ms_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
@@ -57,7 +61,7 @@ Match PrefixCache::find(const Wanted& wanted) {
   const TokenSpan tokens = wanted.tokens.first(std::min(wanted.limit, wanted.tokens.size()));
   const Match own = fresh_match(wanted.tenant, tokens);
   if (public_openings_.empty()) return own;
-  const Match shared = fresh_match("", tokens);
+  const Match shared = fresh_match(kPublic, tokens);
   return shared.live > own.live || (shared.live == own.live && shared.length > own.length) ? shared
                                                                                            : own;
 }
@@ -217,7 +221,7 @@ void PrefixCache::commit(std::string_view tenant, TokenSpan tokens, model::Seque
         !std::ranges::equal(opening, tokens.first(opening.size())))
       continue;
     if (auto fork = model::Sequence::fork(runtime_, sequence.id(), opening.size()))
-      insert("", opening, std::move(*fork), options);
+      insert(kPublic, opening, std::move(*fork), options);
   }
   insert(tenant, tokens, std::move(sequence), options);
 }

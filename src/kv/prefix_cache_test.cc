@@ -165,6 +165,8 @@ TEST_F(PrefixCacheTest, APublicOpeningIsForEveryTenant) {
   ask(prompt, {}, "a");
   EXPECT_EQ(ask(prompt, {}, "b").matched, 30U);
   EXPECT_EQ(ask(prompt, {}, "b").matched, 40U);
+  ask(run_of(5, 40), {}, "");
+  EXPECT_EQ(ask(run_of(5, 40), {}, "c").matched, 0U) << "no name is a tenant of its own, too";
 }
 
 TEST_F(PrefixCacheTest, ALeasedPrefixIsNotEvicted) {

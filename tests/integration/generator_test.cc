@@ -114,6 +114,9 @@ TEST_F(GeneratorOnModel, RefusesBadRequestsByName) {
             ErrorCode::kInvalidArgument);
   EXPECT_EQ(generator_->generate(request({1, 2, 99'999'999}, 1)).error().code,
             ErrorCode::kInvalidArgument);
+  auto nobody = request({1, 2, 3}, 1);
+  nobody.tenant = std::string("\0public", 7);
+  EXPECT_NE(generator_->generate(nobody).error().message.find("tenant"), std::string::npos);
   auto hot = request({1, 2, 3}, 1);
   hot.sampling.temperature = 9;
   EXPECT_NE(generator_->generate(hot).error().message.find("temperature"), std::string::npos);
