@@ -23,7 +23,16 @@ namespace fs = std::filesystem;
 constexpr std::string_view kExtension = ".safetensors";
 constexpr std::string_view kDraft = ".draft";
 constexpr std::string_view kBad = ".bad";
+constexpr std::string_view kBadState = ".safetensors.bad";
 constexpr std::size_t kBadMax = 16;
+
+// A name that this folder gives: an id and an ending. Files of other names are somebody else's
+// and are never touched.
+bool is_own(std::string_view name, std::string_view ending) {
+  constexpr std::size_t kIdDigits = 64;
+  return name.size() == kIdDigits + ending.size() && name.ends_with(ending) &&
+         name.substr(0, kIdDigits).find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
 
 // The files of a folder by their time, the oldest first. A clock that jumped costs order only.
 Result<std::vector<fs::path>> files_by_time(const std::string& folder) {
@@ -47,8 +56,10 @@ Result<std::vector<fs::path>> files_by_time(const std::string& folder) {
 
 Result<std::unique_ptr<StateFolder>> StateFolder::open(FolderOptions options) {
   std::unique_ptr<StateFolder> folder(new StateFolder(std::move(options)));
+  std::error_code ignored;
+  const bool is_there = fs::exists(folder->options_.path, ignored);
   INCIPIT_TRY_VOID(make_directories(folder->options_.path));
-  ::chmod(folder->options_.path.c_str(), S_IRWXU);
+  if (!is_there) ::chmod(folder->options_.path.c_str(), S_IRWXU);
   INCIPIT_TRY_VOID(folder->lock());
   INCIPIT_TRY_VOID(folder->scan());
   return folder;
@@ -74,11 +85,11 @@ Result<void> StateFolder::scan() {
   INCIPIT_TRY(const auto files, files_by_time(options_.path));
   std::vector<fs::path> bad;
   for (const fs::path& file : files) {
-    const std::string extension = file.extension();
+    const std::string name = file.filename();
     std::error_code ignored;
-    if (extension == kDraft) fs::remove(file, ignored);  // Of a process that died over it.
-    if (extension == kBad) bad.push_back(file);
-    if (extension == kExtension) take_in(file.filename());
+    if (is_own(name, kDraft)) fs::remove(file, ignored);  // Of a process that died over it.
+    if (is_own(name, kBadState)) bad.push_back(file);
+    if (is_own(name, kExtension)) take_in(name);
   }
   for (std::size_t i = 0; i + kBadMax < bad.size(); ++i) {
     std::error_code ignored;
@@ -181,14 +192,18 @@ Result<std::string> StateFolder::write(StateFacts facts, std::span<const std::by
 Result<std::vector<std::byte>> StateFolder::read(const std::string& id) {
   const auto found = entries_.find(id);
   if (found == entries_.end()) return failure(ErrorCode::kUnavailable, "the state is gone");
-  auto cells = read_state_cells(path_of(id), found->second.facts);
+  const std::string path = path_of(id);
+  auto cells = read_state_cells(path, found->second.facts);
   if (cells) return cells;
+  std::error_code ignored;
   if (cells.error().code == ErrorCode::kCorruption) {
-    set_aside(path_of(id), cells.error().message);
+    set_aside(path, cells.error().message);
+    erase(id);
   } else {
+    // Out of descriptors, say: the next time may go well. Only what is gone is forgotten.
     cells.error().code = ErrorCode::kUnavailable;
+    if (!fs::exists(path, ignored) && !ignored) erase(id);
   }
-  erase(id);
   return cells;
 }
 

@@ -118,21 +118,49 @@ TEST_F(StateFolderTest, DamageIsSetAside) {
   EXPECT_EQ(must(folder->read(id)), cells_of({1, 2, 3}, 100));
 }
 
-TEST_F(StateFolderTest, GarbageAndDraftsAndForeignNamesDoNotStopTheStart) {
-  fs::create_directories(path_);
-  std::ofstream(path_ + "/a.safetensors") << "garbage";
-  std::ofstream(path_ + "/b.draft") << "half";
-  std::ofstream(path_ + "/notes.txt") << "mine";
-  fs::create_directories(path_ + "/c.safetensors");
+TEST_F(StateFolderTest, GarbageUnderItsOwnNamesDoesNotStopTheStart) {
+  const std::string one(64, 'a');
+  const std::string two(64, 'b');
   auto folder = open();
   const std::string id = must(write(*folder, {1}));
   folder.reset();
-  fs::copy_file(path_ + "/" + id + ".safetensors", path_ + "/other.safetensors");
+  std::ofstream(path_ + "/" + one + ".safetensors") << "garbage";
+  std::ofstream(path_ + "/" + one + ".draft") << "half";
+  fs::create_directories(path_ + "/" + std::string(64, 'c') + ".safetensors");
+  fs::copy_file(path_ + "/" + id + ".safetensors", path_ + "/" + two + ".safetensors");
   folder = open();
   EXPECT_EQ(folder->entries().size(), 1U);
   EXPECT_EQ(files(".draft"), 0U);
-  EXPECT_EQ(files(".txt"), 1U);
   EXPECT_EQ(files(".bad"), 2U);
+}
+
+// A user may point it at a folder of models.
+TEST_F(StateFolderTest, FilesOfOtherNamesAreNeverTouched) {
+  fs::create_directories(path_);
+  fs::permissions(path_, fs::perms(0755));
+  std::vector<std::string> names{"thesis.draft", "notes.txt", "old.bad"};
+  for (int i = 0; i < 20; ++i) names.push_back("model-" + std::to_string(i) + ".safetensors");
+  for (int i = 0; i < 20; ++i) names.push_back("model-" + std::to_string(i) + ".safetensors.bad");
+  for (const std::string& name : names) std::ofstream(path_ + "/" + name) << name;
+  for (int start = 0; start < 2; ++start) {
+    const auto folder = open(20'000);
+    for (Token i = 0; i < 20; ++i) must(write(*folder, {i}, 5'000));
+  }
+  for (const std::string& name : names) EXPECT_EQ(must(read_file(path_ + "/" + name, 1000)), name);
+  EXPECT_EQ(fs::status(path_).permissions(), fs::perms(0755));
+}
+
+TEST_F(StateFolderTest, AFileThatCannotBeOpenedNowIsKept) {
+  const auto folder = open();
+  const std::string id = must(write(*folder, {1, 2, 3}));
+  rlimit old{};
+  ::getrlimit(RLIMIT_NOFILE, &old);
+  const rlimit none{.rlim_cur = 3, .rlim_max = old.rlim_max};
+  ::setrlimit(RLIMIT_NOFILE, &none);
+  const auto refused = folder->read(id);
+  ::setrlimit(RLIMIT_NOFILE, &old);
+  EXPECT_EQ(refused.error().code, ErrorCode::kUnavailable);
+  EXPECT_EQ(must(folder->read(id)), cells_of({1, 2, 3}, 100));
 }
 
 TEST_F(StateFolderTest, AVanishedFileIsGoneNotDamaged) {
