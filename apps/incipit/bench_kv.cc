@@ -17,6 +17,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/elapsed.h"
+#include "incipit/bench_run.h"
 #include "incipit/engine_flags.h"
 #include "incipit/exit_code.h"
 #include "incipit/generator.h"
@@ -49,15 +51,6 @@ struct BenchKvFlags {
 };
 
 using Clock = std::chrono::steady_clock;
-
-double ms_since(Clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
-
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  return values.empty() ? 0 : values[values.size() / 2];
-}
 
 // Tokens whose content does not matter: time depends on their number alone.
 TokenVector some_tokens(std::uint64_t seed, std::size_t count) {

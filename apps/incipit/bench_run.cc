@@ -19,12 +19,6 @@ double now_s() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t middle = values.size() / 2;
-  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
-}
-
 Texts texts_of(const std::vector<LabelledText>& rows) {
   Texts texts;
   for (const LabelledText& row : rows) texts.push_back(row.text);
@@ -138,6 +132,12 @@ Result<SharePoint> time_share(Classifier& classifier, const std::vector<Labelled
 }
 
 }  // namespace
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const std::size_t middle = values.size() / 2;
+  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
 
 Result<EqualityCheck> check_equality(Classifier& classifier, const std::vector<LabelledText>& rows,
                                      const OnTexts& on_texts) {

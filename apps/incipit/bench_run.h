@@ -40,6 +40,9 @@ struct EqualityCheck {
   }
 };
 
+// Of at least one value; the mean of the two in the middle of an even number.
+[[nodiscard]] double median(std::vector<double> values);
+
 // Errors: what the classifier reports.
 Result<EqualityCheck> check_equality(Classifier& classifier, const std::vector<LabelledText>& rows,
                                      const OnTexts& on_texts);

@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/elapsed.h"
 #include "decode/log_softmax.h"
 #include "decode/stop_strings.h"
 #include "model/token_sampler.h"
@@ -21,10 +22,6 @@ constexpr std::int64_t kMsPerSecond = 1000;
 std::int64_t steady_ms() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now().time_since_epoch())
       .count();
-}
-
-double ms_since(Clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
 Result<model::Role> role_of(const std::string& name) {

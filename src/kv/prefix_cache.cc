@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/elapsed.h"
 
 namespace incipit::kv {
 namespace {
@@ -19,11 +20,6 @@ constexpr double kTokensPerDoubling = 3000;
 
 // Where public openings lie. No tenant has this name: Generator refuses a leading NUL.
 constexpr std::string_view kPublic("\0public", 7);
-
-double ms_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
-      .count();
-}
 
 }  // namespace
 
