@@ -93,9 +93,9 @@ class Builder {
   // int8 values and f16 scales in the form that the CPU plugin fuses into its int8 matrix product.
   Value matrix(const std::string& name) const {
     const Int8Matrix m = weights_.matrix(name);
-    const std::size_t groups = m.columns / 32;
-    const Value values = std::make_shared<op::Constant>(
-        ov::Tensor(ov::element::i8, {m.rows, groups, 32}, const_cast<std::byte*>(m.values.data())));
+    const std::size_t groups = m.columns / m.group;
+    const Value values = std::make_shared<op::Constant>(ov::Tensor(
+        ov::element::i8, {m.rows, groups, m.group}, const_cast<std::byte*>(m.values.data())));
     const Value scales = std::make_shared<op::Constant>(
         ov::Tensor(ov::element::f16, {m.rows, groups, 1}, const_cast<std::byte*>(m.scales.data())));
     const Value scaled = make<op::Multiply>(make<op::Convert>(values, ov::element::f16), scales);

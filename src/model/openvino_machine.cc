@@ -12,6 +12,7 @@
 
 #include "base/memory.h"
 #include "model/graph_builder.h"
+#include "model/prepared_weights.h"
 
 namespace incipit::model {
 
@@ -35,7 +36,7 @@ ov::element::Type element_of(KvType type) {
   }
 }
 
-ov::AnyMap compile_properties(const MachineOptions& options) {
+ov::AnyMap compile_properties(const MachineOptions& options, std::size_t weight_group) {
   ov::AnyMap properties{
       ov::hint::inference_precision(options.precision == Precision::kBf16 ? ov::element::bf16
                                                                           : ov::element::f32),
@@ -43,6 +44,8 @@ ov::AnyMap compile_properties(const MachineOptions& options) {
       ov::inference_num_threads(static_cast<std::int32_t>(options.threads)),
       ov::num_streams(1),
       ov::hint::enable_cpu_pinning(false),
+      // Rows are rounded to int8 in the same groups, so that a group has one product of scales.
+      ov::hint::dynamic_quantization_group_size(weight_group),
   };
   if (options.kv_type == KvType::kInt8) {
     properties["KEY_CACHE_QUANT_MODE"] =
@@ -82,8 +85,8 @@ Result<std::unique_ptr<OpenVinoMachine>> OpenVinoMachine::open(const ModelShape&
   INCIPIT_TRY(auto model, build_graph(shape, weights));
   try {
     std::unique_ptr<OpenVinoMachine> machine(new OpenVinoMachine());
-    machine->parts_->compiled =
-        machine->parts_->core.compile_model(model, "CPU", compile_properties(options));
+    machine->parts_->compiled = machine->parts_->core.compile_model(
+        model, "CPU", compile_properties(options, weights.group()));
     machine->parts_->request = machine->parts_->compiled.create_infer_request();
     INCIPIT_TRY_VOID(machine->allocate(options));
     return machine;

@@ -47,6 +47,7 @@ Result<std::unique_ptr<OpenVinoRuntime>> OpenVinoRuntime::open(const ModelShape&
   runtime->blocks_ = std::make_unique<KvBlocks>(runtime->machine_->block_count());
   runtime->filler_block_ = *runtime->blocks_->take();
   runtime->options_ = options;
+  runtime->recipe_ = weights.recipe();
   runtime->law_ = options.law;
   runtime->limits_ = {.vocabulary = shape.vocabulary,
                       .context_tokens = std::min(shape.context_tokens, options.cells),
@@ -63,7 +64,7 @@ void OpenVinoRuntime::name_fingerprint() {
   fingerprint_ = Sha256()
                      .field("incipit-cells/1")
                      .field(options_.identity)
-                     .field(PreparedWeights::kRecipe)
+                     .field(recipe_)
                      .field(OpenVinoMachine::library_version())
                      .field(static_cast<std::uint64_t>(options_.precision))
                      .field(static_cast<std::uint64_t>(options_.kv_type))

@@ -112,6 +112,7 @@ class OpenVinoRuntime final : public Runtime {
   std::uint32_t next_id_ = 1;
   LawSettings law_;
   Limits limits_;
+  std::string recipe_;  // Of the weights.
   std::string fingerprint_;
   OpenVinoOptions options_;
 };

@@ -26,12 +26,12 @@
 namespace incipit::model {
 namespace {
 
-constexpr std::size_t kGroup = 32;      // Inputs that share a scale.
-constexpr std::size_t kAlignment = 64;  // A cache line, and what vector loads like.
+constexpr std::size_t kGroups[] = {128, 64, 32};  // Tried in this order.
+constexpr std::size_t kAlignment = 64;            // A cache line, and what vector loads like.
 
 struct Header {
-  char magic[8] = {'I', 'N', 'C', 'W', '8', 'G', '3', '2'};
-  std::uint64_t version = 1;
+  char magic[8] = {'I', 'N', 'C', 'W', 'E', 'I', 'G', 'H'};
+  std::uint64_t version = 2;
   std::uint64_t body_hash = 0;
   std::uint64_t body_bytes = 0;
   std::byte padding[32] = {};
@@ -95,9 +95,10 @@ class Draft {
 };
 
 // Rounds one row to int8; false where a weight or its scale is not finite.
-bool quantise_row(std::span<const float> row, std::byte* values, std::byte* scales) {
-  for (std::size_t group = 0; group < row.size() / kGroup; ++group) {
-    const auto weights = row.subspan(group * kGroup, kGroup);
+bool quantise_row(std::span<const float> row, std::size_t group_size, std::byte* values,
+                  std::byte* scales) {
+  for (std::size_t group = 0; group < row.size() / group_size; ++group) {
+    const auto weights = row.subspan(group * group_size, group_size);
     float most = 0;
     for (const float weight : weights) {
       if (!std::isfinite(weight)) return false;
@@ -108,9 +109,9 @@ bool quantise_row(std::span<const float> row, std::byte* values, std::byte* scal
     const float scale = ggml_fp16_to_fp32(half);
     if (!std::isfinite(scale)) return false;
     std::memcpy(scales + group * sizeof(half), &half, sizeof(half));
-    for (std::size_t i = 0; i < kGroup; ++i) {
+    for (std::size_t i = 0; i < group_size; ++i) {
       const float rounded = std::clamp(std::nearbyint(weights[i] / scale), -127.0F, 127.0F);
-      values[group * kGroup + i] = static_cast<std::byte>(static_cast<std::int8_t>(rounded));
+      values[group * group_size + i] = static_cast<std::byte>(static_cast<std::int8_t>(rounded));
     }
   }
   return true;
@@ -136,6 +137,12 @@ void dequantise(const GgufTensor& tensor, std::size_t row, std::span<float> out)
   }
 }
 
+bool divides_all(std::size_t group, const GgufFile& gguf) {
+  return std::ranges::all_of(gguf.tensors(), [&](const auto& named) {
+    return named.second.rows == 1 || named.second.columns % group == 0;
+  });
+}
+
 bool is_rotary(std::string_view name) {
   return name.find(".attn_q.") != std::string_view::npos ||
          name.find(".attn_k.") != std::string_view::npos;
@@ -144,6 +151,9 @@ bool is_rotary(std::string_view name) {
 }  // namespace
 
 void PreparedWeights::lay_out(const GgufFile& gguf) {
+  group_ = *std::find_if(std::begin(kGroups), std::end(kGroups), [&](std::size_t group) {
+    return group == std::end(kGroups)[-1] || divides_all(group, gguf);
+  });
   std::size_t offset = 0;
   for (const auto& [name, tensor] : gguf.tensors()) {
     if (name == "rope_freqs.weight") continue;  // Part of ModelShape::rope_frequencies.
@@ -153,7 +163,7 @@ void PreparedWeights::lay_out(const GgufFile& gguf) {
     } else {
       offset += aligned(tensor.rows * tensor.columns);
       entry.scales_at = offset;
-      offset += aligned(tensor.rows * (tensor.columns / kGroup) * sizeof(ggml_fp16_t));
+      offset += aligned(tensor.rows * (tensor.columns / group_) * sizeof(ggml_fp16_t));
     }
     entries_.emplace(name, entry);
   }
@@ -184,8 +194,8 @@ Result<void> PreparedWeights::make(const GgufFile& gguf, const ModelShape& shape
       std::vector<float> row(entry.columns);
       for (std::size_t r = begin; r < end; ++r) {
         dequantise(tensor, source_row(r, shape.head_size, interleaved), row);
-        if (!quantise_row(row, body.data() + entry.values_at + r * entry.columns,
-                          body.data() + entry.scales_at + r * (entry.columns / kGroup) * 2)) {
+        if (!quantise_row(row, group_, body.data() + entry.values_at + r * entry.columns,
+                          body.data() + entry.scales_at + r * (entry.columns / group_) * 2)) {
           all_finite = false;
         }
       }
@@ -272,8 +282,9 @@ Int8Matrix PreparedWeights::matrix(std::string_view name) const {
   const auto body = file_.subspan(sizeof(Header));
   return {.rows = entry.rows,
           .columns = entry.columns,
+          .group = group_,
           .values = body.subspan(entry.values_at, entry.rows * entry.columns),
-          .scales = body.subspan(entry.scales_at, entry.rows * (entry.columns / kGroup) * 2)};
+          .scales = body.subspan(entry.scales_at, entry.rows * (entry.columns / group_) * 2)};
 }
 
 std::span<const float> PreparedWeights::vector(std::string_view name) const {

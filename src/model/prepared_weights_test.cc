@@ -60,7 +60,9 @@ std::vector<float> row_of(const Int8Matrix& matrix, std::size_t row) {
   std::vector<float> values(matrix.columns);
   for (std::size_t c = 0; c < matrix.columns; ++c) {
     std::uint16_t half = 0;
-    std::memcpy(&half, matrix.scales.data() + (row * (matrix.columns / 32) + c / 32) * 2, 2);
+    std::memcpy(
+        &half,
+        matrix.scales.data() + (row * (matrix.columns / matrix.group) + c / matrix.group) * 2, 2);
     const auto value = static_cast<std::int8_t>(matrix.values[row * matrix.columns + c]);
     values[c] = static_cast<float>(value) * ggml_fp16_to_fp32(half);
   }
@@ -82,17 +84,31 @@ TEST_F(PreparedWeightsTest, RoundsEachGroupToAHalfOfItsStep) {
     ASSERT_EQ(want.size(), matrix.rows * matrix.columns);
     for (std::size_t r = 0; r < matrix.rows; ++r) {
       const std::vector<float> got = row_of(matrix, r);
-      for (std::size_t g = 0; g < matrix.columns; g += 32) {
+      for (std::size_t g = 0; g < matrix.columns; g += matrix.group) {
         float most = 0;
-        for (std::size_t c = g; c < g + 32; ++c)
+        for (std::size_t c = g; c < g + matrix.group; ++c)
           most = std::max(most, std::fabs(want[r * matrix.columns + c]));
         // Half a step, and the scale's own rounding to f16 (2^-11) at the far end.
         const float bound = most / 127.0F * 0.5F + most * 0x1p-11F;
-        for (std::size_t c = g; c < g + 32; ++c)
+        for (std::size_t c = g; c < g + matrix.group; ++c)
           ASSERT_LE(std::fabs(got[c] - want[r * matrix.columns + c]), bound) << name << " " << r;
       }
     }
   }
+}
+
+TEST_F(PreparedWeightsTest, TakesTheLargestGroupThatDividesEveryMatrix) {
+  const auto group_of = [this](std::uint32_t width, std::uint32_t inner_width) {
+    use(test::tiny_model({.width = width, .inner_width = inner_width}));
+    const auto weights = must(open());
+    EXPECT_EQ(weights->matrix("blk.0.ffn_down.weight").group, weights->group());
+    EXPECT_EQ(weights->recipe(), "int8-sym-g" + std::to_string(weights->group()) + "-f16/2");
+    return weights->group();
+  };
+  EXPECT_EQ(group_of(256, 384), 128U);
+  EXPECT_EQ(group_of(64, 384), 64U);
+  EXPECT_EQ(group_of(128, 192), 64U);
+  EXPECT_EQ(group_of(96, 384), 32U);
 }
 
 TEST_F(PreparedWeightsTest, KeepsVectorsAsTheyAre) {
@@ -392,11 +408,11 @@ TEST_P(Quantisation, IsReadAsItsFormatSays) {
   const auto weights = must(open());
   for (const std::size_t row : {std::size_t{0}, std::size_t{77}, std::size_t{127}}) {
     const std::vector<float> got = row_of(weights->matrix("blk.0.ffn_up.weight"), row);
-    for (std::size_t g = 0; g < 256; g += 32) {
+    for (std::size_t g = 0; g < 256; g += weights->group()) {
       float most = 0;
-      for (std::size_t c = g; c < g + 32; ++c)
+      for (std::size_t c = g; c < g + weights->group(); ++c)
         most = std::max(most, std::fabs(block.values[c % block.values.size()]));
-      for (std::size_t c = g; c < g + 32; ++c)
+      for (std::size_t c = g; c < g + weights->group(); ++c)
         ASSERT_NEAR(got[c], block.values[c % block.values.size()], most / 254.0F + most * 0x1p-11F)
             << "value " << c << " of row " << row;
     }
