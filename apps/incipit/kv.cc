@@ -18,10 +18,12 @@ namespace incipit::app {
 namespace {
 
 constexpr const char* kUsage =
-    "Usage: incipit kv ls|verify|explain|drop --folder FOLDER [FLAGS]\n\n"
+    "Usage: incipit kv ls|explain|save|restore|verify|drop --folder FOLDER [FLAGS]\n\n"
     "  ls        list the prefixes in the folder; it may be in use\n"
-    "  verify    compute a sample of the prefixes anew and compare every bit\n"
     "  explain   show how much of a prompt is cached, and why not more\n"
+    "  save      write the cells of a prompt to one file, computing what is not cached\n"
+    "  restore   take such a file into the folder\n"
+    "  verify    compute a sample of the prefixes anew and compare every bit\n"
     "  drop      remove the prefixes that begin like a prompt, or all\n\n"
     "incipit kv ls --help tells more.\n";
 
@@ -29,7 +31,9 @@ struct KvFlags {
   EngineFlags engine;
   std::string folder;
   std::string tenant;
+  std::string system;
   std::string prompt;
+  std::string file;
   std::size_t sample = 10;
   bool all = false;
 };
@@ -61,7 +65,8 @@ Result<Opened> open(const KvFlags& flags, const Surroundings& around) {
 
 PromptRequest request_of(const KvFlags& flags) {
   PromptRequest request;
-  request.turns = {{"user", flags.prompt}};
+  if (!flags.system.empty()) request.turns.push_back({"system", flags.system});
+  request.turns.push_back({"user", flags.prompt});
   request.tenant = flags.tenant;
   return request;
 }
@@ -165,6 +170,21 @@ Result<int> drop(const KvFlags& flags, const Surroundings& around) {
   return kExitDone;
 }
 
+Result<int> save(const KvFlags& flags, const Surroundings& around) {
+  INCIPIT_TRY(const Opened opened, open(flags, around));
+  INCIPIT_TRY(const KvSaved saved, opened.generator->save(request_of(flags), flags.file));
+  std::fprintf(around.out, "%zu tokens in %s, %zu of them computed now\n", saved.tokens,
+               printable(flags.file, LineEnds::kEscaped).c_str(), saved.computed);
+  return kExitDone;
+}
+
+Result<int> restore(const KvFlags& flags, const Surroundings& around) {
+  INCIPIT_TRY(const Opened opened, open(flags, around));
+  INCIPIT_TRY(const std::size_t tokens, opened.generator->restore(flags.file));
+  std::fprintf(around.out, "%zu tokens restored\n", tokens);
+  return kExitDone;
+}
+
 using Action = Result<int> (*)(const KvFlags&, const Surroundings&);
 
 int run(const std::string& name, Action action, std::span<const std::string> arguments,
@@ -178,10 +198,15 @@ int run(const std::string& name, Action action, std::span<const std::string> arg
       ->type_name("FOLDER")
       ->required();
   if (name != "ls") add_engine_flags(app, flags.engine);
-  if (name == "explain" || name == "drop") {
+  if (name == "save" || name == "restore")
+    app.add_option("file", flags.file, name == "save" ? "To write." : "That save wrote.")
+        ->type_name("FILE")
+        ->required();
+  if (name == "explain" || name == "drop" || name == "save") {
     app.add_option("prompt", flags.prompt, "What the user says.")
         ->type_name("TEXT")
-        ->required(name == "explain");
+        ->required(name != "drop");
+    app.add_option("--system", flags.system, "The system turn before it.")->type_name("TEXT");
     app.add_option("--tenant", flags.tenant, "Whose prefixes.")->type_name("NAME");
   }
   if (name == "drop" || name == "verify")
@@ -202,8 +227,9 @@ int run(const std::string& name, Action action, std::span<const std::string> arg
 
 int run_kv(std::span<const std::string> arguments, const Surroundings& around) {
   const std::string name = arguments.empty() ? "" : arguments.front();
-  const std::pair<const char*, Action> actions[] = {
-      {"ls", list}, {"verify", verify}, {"explain", explain}, {"drop", drop}};
+  const std::pair<const char*, Action> actions[] = {{"ls", list},       {"explain", explain},
+                                                    {"save", save},     {"restore", restore},
+                                                    {"verify", verify}, {"drop", drop}};
   for (const auto& [word, action] : actions) {
     if (name == word) return run(name, action, arguments.subspan(1), around);
   }

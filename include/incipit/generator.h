@@ -113,6 +113,15 @@ class Generator {
   virtual std::vector<KvEntry> entries() = 0;
   // Removes every entry of the tenant that begins with `tokens`. Returns the tokens forgotten.
   virtual std::size_t drop(std::string_view tenant, TokenSpan tokens) = 0;
+  // Writes the cells of a prompt to one file that restore() takes, here or on another machine of
+  // the same kind; computes what is not cached.
+  // Errors: as generate(); kUnavailable if the cache cannot hold the prompt; of the disk.
+  virtual Result<KvSaved> save(const PromptRequest& request, const std::string& path) = 0;
+  // Takes such a file into the cache, and into its folder, under the tenant that it names. The file
+  // may be a stranger's: it is checked to the last byte. Returns the tokens that it holds.
+  // Errors: kCorruption for a damaged file; kInvalidArgument for one of another model, precision
+  // or version; kResourceExhausted for one beyond the cells.
+  virtual Result<std::size_t> restore(const std::string& path) = 0;
   // Pushes all live cells out of the runtime into the slower levels, as far as they take them.
   virtual void spill() = 0;
 

@@ -58,6 +58,12 @@ struct KvLookup {
   KvMiss miss = KvMiss::kNone;
 };
 
+// What Generator::save() wrote.
+struct KvSaved {
+  std::size_t tokens = 0;
+  std::size_t computed = 0;  // Of these, not cached before.
+};
+
 // One run of tokens in the cache: a node of the tree.
 struct KvEntry {
   std::string tenant;

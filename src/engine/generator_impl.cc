@@ -255,6 +255,30 @@ std::size_t GeneratorImpl::drop(std::string_view tenant, TokenSpan tokens) {
   return forgotten;
 }
 
+Result<KvSaved> GeneratorImpl::save(const PromptRequest& request, const std::string& path) {
+  if (!request.reads_cache || !request.writes_cache)
+    return failure(ErrorCode::kInvalidArgument, "save needs reads_cache and writes_cache");
+  GenerateRequest whole;
+  static_cast<PromptRequest&>(whole) = request;
+  INCIPIT_TRY(whole.tokens, tokens(request));
+  whole.tokens_max = 1;  // The prompt's cells are there once its next token is known.
+  INCIPIT_TRY(const Generated answer, generate(whole));
+  Result<void> saved;
+  scheduler_.inspect([&](kv::PrefixCache& cache, const BatcherCounters&) {
+    saved = cache.save_to(path, request.tenant, whole.tokens);
+  });
+  if (!saved) return std::unexpected(saved.error());
+  return KvSaved{.tokens = whole.tokens.size(),
+                 .computed = whole.tokens.size() - answer.kv.matched};
+}
+
+Result<std::size_t> GeneratorImpl::restore(const std::string& path) {
+  Result<std::size_t> restored;
+  scheduler_.inspect(
+      [&](kv::PrefixCache& cache, const BatcherCounters&) { restored = cache.restore_from(path); });
+  return restored;
+}
+
 void GeneratorImpl::spill() {
   scheduler_.inspect(
       [this](kv::PrefixCache& cache, const BatcherCounters&) { cache.make_room(cells_); });

@@ -104,6 +104,16 @@ class PrefixCache {
   // Returns how many tokens were forgotten.
   std::size_t drop(std::string_view tenant, TokenSpan tokens);
 
+  // Writes the cells of cached `tokens` to one file that restore_from() takes, here or elsewhere.
+  // Errors: kUnavailable unless all of them are cached; of the disk.
+  Result<void> save_to(const std::string& path, std::string_view tenant, TokenSpan tokens);
+
+  // Takes such a file into the cache, under the tenant that it names, and into the folder.
+  // Returns how many tokens it holds. The file may be a stranger's.
+  // Errors: kCorruption for a damaged file; kInvalidArgument for one that is not whole or of
+  // another model or version; kResourceExhausted without free cells.
+  Result<std::size_t> restore_from(const std::string& path);
+
   // Lets every tenant use this opening: what any of them computes of it.
   void publish(TokenVector opening) { public_openings_.push_back(std::move(opening)); }
 

@@ -83,4 +83,46 @@ bool PrefixCache::write_behind() {
   return false;
 }
 
+Result<void> PrefixCache::save_to(const std::string& path, std::string_view tenant,
+                                  TokenSpan tokens) {
+  INCIPIT_TRY(const PrefixLease lease,
+              acquire({.tenant = tenant, .tokens = tokens, .limit = tokens.size()}));
+  if (lease.lookup.matched < tokens.size())
+    return failure(ErrorCode::kUnavailable, "only " + std::to_string(lease.lookup.matched) +
+                                                " of " + std::to_string(tokens.size()) +
+                                                " tokens are cached (" +
+                                                to_string(lease.lookup.miss) + ")");
+  INCIPIT_TRY(const auto cells, runtime_.save(lease.sequence.id(), 0, tokens.size()));
+  store::StateFacts facts{.fingerprint = runtime_.fingerprint(),
+                          .tenant = std::string(tenant),
+                          .tokens = TokenVector(tokens.begin(), tokens.end())};
+  return store::write_state(path, facts, cells);
+}
+
+Result<std::size_t> PrefixCache::restore_from(const std::string& path) {
+  INCIPIT_TRY(const store::StateFacts facts, store::read_state_facts(path));
+  if (facts.fingerprint != runtime_.fingerprint())
+    return failure(ErrorCode::kInvalidArgument,
+                   path +
+                       " was saved by another model, precision, KV type, instruction level or "
+                       "version; compute it here: incipit kv save");
+  if (facts.begin != 0 || facts.tokens.empty())
+    return failure(ErrorCode::kInvalidArgument,
+                   path + " holds only a part of a prompt; make one with incipit kv save");
+  const auto vocabulary = static_cast<Token>(runtime_.limits().vocabulary);
+  if (std::ranges::any_of(facts.tokens, [=](Token t) { return t < 0 || t >= vocabulary; }))
+    return failure(ErrorCode::kCorruption, path + " holds tokens outside the model's vocabulary");
+  INCIPIT_TRY(const auto cells, store::read_state_cells(path, facts));
+  make_room(facts.tokens.size() + runtime_.limits().fork_cells);
+  INCIPIT_TRY(model::Sequence sequence, model::Sequence::create(runtime_));
+  INCIPIT_TRY_VOID(runtime_.restore(sequence.id(), cells));
+  commit(facts.tenant, facts.tokens, std::move(sequence));
+  const Match match = tree_.match(facts.tenant, facts.tokens);
+  if (match.node != nullptr && match.length == facts.tokens.size()) {
+    touch(*match.node);  // It was worth a file once: second sight.
+    write(*match.node);
+  }
+  return facts.tokens.size();
+}
+
 }  // namespace incipit::kv

@@ -33,6 +33,40 @@ class Kv(ProgramTest):
         self.assertIn(b"0 differ", self.expect(run("kv", "verify", *flags), DONE).out)
         self.assertIn(b"0 tokens", self.expect(run("kv", "drop", *flags, "--all"), DONE).out)
 
+    def test_saves_and_restores(self):
+        here, there = self.folder / "here", self.folder / "there"
+        flags = ("-m", MODEL, "--ctx-size", "512")
+        prompt = ("--system", "You help the customers of a parcel service.", "Where is my parcel?")
+        state = self.folder / "state.safetensors"
+        first = self.expect(run("kv", "save", "--folder", here, *flags, state, *prompt), DONE)
+        tokens = int(first.out.split()[0])
+        self.assertIn(b"%d of them computed" % tokens, first.out)
+        ended = self.expect(run("kv", "restore", "--folder", there, *flags, state), DONE)
+        self.assertIn(b"%d tokens restored" % tokens, ended.out)
+        # Another process finds it, and the same bits.
+        ended = self.expect(run("kv", "explain", "--folder", there, *flags, *prompt), DONE)
+        self.assertIn(b"%d tokens, %d cached" % (tokens, tokens - 1), ended.out)
+        ended = self.expect(run("kv", "verify", "--folder", there, *flags, "--all"), DONE)
+        self.assertIn(b"1 of 1 prefixes computed anew: 0 differ", ended.out)
+
+    def test_refuses_what_save_did_not_write(self):
+        flags = ("--folder", self.folder / "states", "-m", MODEL, "--ctx-size", "512")
+        state = self.folder / "state.safetensors"
+        self.expect(run("kv", "restore", *flags, state), USAGE, "state.safetensors")
+        self.expect(run("kv", "save", *flags, state, "Where is my parcel?"), DONE)
+        whole = state.read_bytes()
+        for place in (0, 20, len(whole) - 1):
+            state.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1:])
+            self.expect(run("kv", "restore", *flags, state), FAILED, "state.safetensors")
+        state.write_bytes(whole[:-1])
+        self.expect(run("kv", "restore", *flags, state), FAILED, "state.safetensors")
+        state.write_bytes(whole)
+        other = ("--folder", self.folder / "states", "-m", MODEL, "--ctx-size", "512",
+                 "--precision", "f32", "--kv-type", "int8")
+        self.expect(run("kv", "restore", *other, state), USAGE, "another model")
+        self.expect(run("kv", "save", *flags, self.folder / "no" / "where", "Hello"), USAGE,
+                    "where")
+
     def test_bench_proves_what_it_times(self):
         ended = self.expect(run("bench", "kv", "-m", MODEL, "--prefix", "100", "--rounds", "1",
                                 "--ctx-size", "1024"), DONE)
