@@ -29,8 +29,9 @@ namespace {
 
 constexpr const char* kDescription =
     "Times the KV prefix cache: the first token after a long prefix, computed and cached on each "
-    "level; five prefixes in room for four; 64 callers with one new prefix. Every cached answer "
-    "is compared with the computed one, to the last bit.";
+    "level; five prefixes in room for four; 64 callers with one new prefix; requests to four "
+    "prefixes in turn. Every cached first token is compared with the computed one, to the last "
+    "bit.";
 
 constexpr const char* kFooter =
     "Example:\n  incipit bench kv --precision f32\n\n"
@@ -42,13 +43,24 @@ constexpr std::size_t kCallers = 64;
 constexpr std::size_t kCrowdPrefix = 2000;
 constexpr std::size_t kThrashPrefix = 500;
 constexpr std::size_t kThrashRoom = 4;
+constexpr std::size_t kTurns = 4;  // Prefixes that requests take turns at.
+constexpr std::size_t kTurnPrefix = 500;
+constexpr std::size_t kRequestsOfTurn = 16;
+constexpr std::size_t kAnswerTokens = 20;
 
 struct BenchKvFlags {
   EngineFlags engine;
   std::vector<std::size_t> prefixes{200, 2000, 8000};
   std::size_t rounds = 3;
+  std::vector<std::string> only;
   bool quiet = false;
+
+  [[nodiscard]] bool wants(const std::string& part) const {
+    return only.empty() || std::ranges::find(only, part) != only.end();
+  }
 };
+
+const std::vector<std::string> kParts{"first-token", "thrash", "crowd", "turns", "files"};
 
 using Clock = std::chrono::steady_clock;
 
@@ -129,6 +141,40 @@ class BenchKv {
     return {};
   }
 
+  // What a server does: requests to several prefixes, interleaved, each with an answer to write.
+  Result<void> turns() {
+    constexpr std::size_t kRequests = kTurns * kRequestsOfTurn;
+    if (kTurns * kTurnPrefix + kRequests * (kNewTokens + kAnswerTokens + 64) > generator_.cells()) {
+      print("\n%zu requests in turn do not fit into --ctx-size\n", kRequests);
+      return {};
+    }
+    generator_.drop("", {});
+    const std::uint64_t rows = generator_.counters().rows;
+    std::vector<Result<Generated>> answers(kRequests);
+    const auto start = Clock::now();
+    {
+      std::vector<std::jthread> callers;
+      for (std::size_t i = 0; i < kRequests; ++i)
+        callers.emplace_back([&, i] {
+          answers[i] =
+              ask(some_tokens(900 + i % kTurns, kTurnPrefix), 500 + i, true, kAnswerTokens);
+        });
+    }
+    const double ms = ms_since(start);
+    std::size_t written = 0;
+    for (const auto& answer : answers) {
+      INCIPIT_TRY_VOID(answer);
+      written += answer->tokens.size();
+    }
+    print(
+        "\n%zu requests at once, in turn to %zu new prefixes of %zu tokens, each with %zu new "
+        "tokens: %.0f ms, %.2f requests/s; %zu answer tokens of %zu, %llu rows\n",
+        kRequests, kTurns, kTurnPrefix, kNewTokens, ms, 1000.0 * kRequests / ms, written,
+        kRequests * kAnswerTokens,
+        static_cast<unsigned long long>(generator_.counters().rows - rows));
+    return {};
+  }
+
   void memory() { print("\nmemory of a token: %zu bytes live\n", generator_.cell_bytes()); }
 
   // Leaves the prefix of a length in files, as after two requests.
@@ -157,15 +203,16 @@ class BenchKv {
     std::fflush(around_.out);
   }
 
-  Result<Generated> ask(TokenVector prompt, std::uint64_t question, bool cached = true) {
+  Result<Generated> ask(TokenVector prompt, std::uint64_t question, bool cached = true,
+                        std::size_t answer_tokens = 1) {
     if (around_.interrupted != nullptr && around_.interrupted->load())
       return failure(ErrorCode::kCancelled, "interrupted; nothing is kept of a benchmark");
     const TokenVector tail = some_tokens(1'000'000 + question, kNewTokens);
     prompt.insert(prompt.end(), tail.begin(), tail.end());
     GenerateRequest request;
     request.tokens = std::move(prompt);
-    request.tokens_max = 1;
-    request.sampling.logprobs = 5;
+    request.tokens_max = answer_tokens;
+    if (answer_tokens == 1) request.sampling.logprobs = 5;
     request.reads_cache = cached;
     request.writes_cache = cached;
     return generator_.generate(request);
@@ -291,13 +338,18 @@ Result<std::size_t> measure(const BenchKvFlags& flags, const Surroundings& aroun
   generator_options.kv.memory_bytes = std::size_t{1} << 30U;
   INCIPIT_TRY(auto generator, engine->generator(generator_options));
   BenchKv bench(flags, around, *generator);
-  INCIPIT_TRY_VOID(bench.first_tokens());
-  INCIPIT_TRY_VOID(bench.thrash());
-  INCIPIT_TRY_VOID(bench.crowd());
+  if (flags.wants("first-token")) INCIPIT_TRY_VOID(bench.first_tokens());
+  if (flags.wants("thrash")) INCIPIT_TRY_VOID(bench.thrash());
+  if (flags.wants("crowd")) INCIPIT_TRY_VOID(bench.crowd());
+  if (flags.wants("turns")) INCIPIT_TRY_VOID(bench.turns());
   bench.memory();
+  std::size_t different = bench.different();
   generator.reset();
-  INCIPIT_TRY(const std::size_t different, bench_files(flags, around, *engine));
-  return bench.different() + different;
+  if (flags.wants("files")) {
+    INCIPIT_TRY(const std::size_t of_files, bench_files(flags, around, *engine));
+    different += of_files;
+  }
+  return different;
 }
 
 }  // namespace
@@ -315,6 +367,9 @@ int bench_kv(std::span<const std::string> arguments, const Surroundings& around)
       ->type_name("N")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
+  app.add_option("--only", flags.only, "Only these parts.")
+      ->type_name("PART")
+      ->check(CLI::IsMember(kParts));
   app.add_flag("-q,--quiet", flags.quiet, "No notices.");
   add_engine_flags(app, flags.engine);
   if (const auto over = parse_flags(app, arguments, around)) return *over;

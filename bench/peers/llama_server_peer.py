@@ -48,12 +48,11 @@ def end_with_parent():
 
 
 @contextlib.contextmanager
-def server(options):
+def server(options, slots=SLOTS, context=4096, flags=("--cache-ram", "0")):
     """Starts a server of our own, yields its address, and ends that very process."""
     port = free_port()
-    command = [options.server, "-m", options.model, "-c", "4096", "-np", str(SLOTS),
-               "-t", str(options.threads), "--host", "127.0.0.1", "--port", str(port),
-               "--cache-ram", "0"]
+    command = [options.server, "-m", options.model, "-c", str(context), "-np", str(slots),
+               "-t", str(options.threads), "--host", "127.0.0.1", "--port", str(port), *flags]
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT,
                                    preexec_fn=end_with_parent)
