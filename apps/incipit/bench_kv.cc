@@ -60,7 +60,7 @@ struct BenchKvFlags {
   }
 };
 
-const std::vector<std::string> kParts{"first-token", "thrash", "crowd", "turns", "files"};
+const std::vector<std::string> kParts{"first-token", "thrash", "crowd", "turns", "memory", "files"};
 
 using Clock = std::chrono::steady_clock;
 
@@ -342,7 +342,7 @@ Result<std::size_t> measure(const BenchKvFlags& flags, const Surroundings& aroun
   if (flags.wants("thrash")) INCIPIT_TRY_VOID(bench.thrash());
   if (flags.wants("crowd")) INCIPIT_TRY_VOID(bench.crowd());
   if (flags.wants("turns")) INCIPIT_TRY_VOID(bench.turns());
-  bench.memory();
+  if (flags.wants("memory")) bench.memory();
   std::size_t different = bench.different();
   generator.reset();
   if (flags.wants("files")) {
