@@ -11,7 +11,6 @@
 #include <openvino/opsets/opset13.hpp>
 #include <openvino/pass/manager.hpp>
 #include <openvino/pass/sdpa_to_paged_attention.hpp>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -273,15 +272,14 @@ class Builder {
       if (window == 0) continue;
       const auto none =
           ov::as_type_ptr<op::Constant>(node->get_input_node_shared_ptr(kWindowInput));
-      if (none == nullptr || none->get_element_type() != ov::element::i32 ||
-          none->cast_vector<std::int32_t>() != std::vector<std::int32_t>{0}) {
-        throw std::logic_error("paged attention has no sliding window at input 10");
-      }
+      OPENVINO_ASSERT(none != nullptr && none->get_element_type() == ov::element::i32 &&
+                          none->cast_vector<std::int32_t>() == std::vector<std::int32_t>{0},
+                      "paged attention takes its sliding window elsewhere");
       node->input(kWindowInput)
           .replace_source_output(op::Constant::create(none->get_element_type(), none->get_shape(),
                                                       {static_cast<std::int32_t>(window)}));
     }
-    if (layer != shape_.layers) throw std::logic_error("a layer lost its paged attention");
+    OPENVINO_ASSERT(layer == shape_.layers, "a layer has no paged attention");
   }
 
   // After the last attention a row is on its own: only rows whose logits are wanted go on.
