@@ -44,7 +44,7 @@ double mean_nats(const std::string& name, const TinyModelOptions& options, const
     tokens.push_back(static_cast<Token>((i * 7919 + i * i * 31 + 3) % vocabulary));
   std::vector<std::uint32_t> rows(kTokens);
   std::iota(rows.begin(), rows.end(), 0U);
-  const std::vector<float> want = test::llama_logits(file, tokens, rows);
+  const std::vector<float> want = test::LlamaOracle(file).logits(tokens, rows);
   const Sequence sequence = must(Sequence::create(*real));
   const Step step{.sequence = sequence.id(), .tokens = tokens, .logits_rows = rows};
   const Logits got = must(real->evaluate({&step, 1}));

@@ -11,9 +11,6 @@
 namespace incipit::test {
 namespace {
 
-struct ModelFree {
-  void operator()(llama_model* model) const { llama_model_free(model); }
-};
 struct ContextFree {
   void operator()(llama_context* context) const { llama_free(context); }
 };
@@ -43,15 +40,17 @@ std::vector<double> log_probabilities(std::span<const float> logits) {
 
 }  // namespace
 
-std::vector<float> llama_logits(const std::string& file, TokenSpan tokens,
-                                std::span<const std::uint32_t> rows) {
+LlamaOracle::LlamaOracle(const std::string& file) : model_(nullptr, llama_model_free) {
   llama_log_set([](ggml_log_level, const char*, void*) {}, nullptr);
-  const std::unique_ptr<llama_model, ModelFree> model(
-      llama_model_load_from_file(file.c_str(), llama_model_default_params()));
-  if (model == nullptr) throw std::runtime_error("libllama cannot load " + file);
+  model_.reset(llama_model_load_from_file(file.c_str(), llama_model_default_params()));
+  if (model_ == nullptr) throw std::runtime_error("libllama cannot load " + file);
+}
+
+std::vector<float> LlamaOracle::logits(TokenSpan tokens,
+                                       std::span<const std::uint32_t> rows) const {
   const auto count = static_cast<std::uint32_t>(tokens.size());
-  const auto context = context_for(*model, count);
-  if (context == nullptr) throw std::runtime_error("libllama gives no context for " + file);
+  const auto context = context_for(*model_, count);
+  if (context == nullptr) throw std::runtime_error("libllama gives no context");
   llama_batch batch = llama_batch_init(static_cast<std::int32_t>(count), 0, 1);
   for (std::uint32_t i = 0; i < count; ++i) {
     batch.token[i] = tokens[i];
@@ -63,8 +62,8 @@ std::vector<float> llama_logits(const std::string& file, TokenSpan tokens,
   batch.n_tokens = static_cast<std::int32_t>(count);
   const int refused = llama_decode(context.get(), batch);
   llama_batch_free(batch);
-  if (refused != 0) throw std::runtime_error("libllama cannot evaluate " + file);
-  const int vocabulary = llama_vocab_n_tokens(llama_model_get_vocab(model.get()));
+  if (refused != 0) throw std::runtime_error("libllama cannot evaluate a prompt");
+  const int vocabulary = llama_vocab_n_tokens(llama_model_get_vocab(model_.get()));
   std::vector<float> logits;
   for (const std::uint32_t row : rows) {
     const float* values = llama_get_logits_ith(context.get(), static_cast<std::int32_t>(row));

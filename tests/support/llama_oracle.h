@@ -3,21 +3,33 @@
 // What libllama computes from the same file: an oracle for the graphs that we build. It shares
 // nothing with them but the file, so a part that is left out (a norm, a window, a scale) shows.
 // It never agrees to the bit: it quantises activations in another way and sums in another order.
+// Failures throw, which ends the test with the message.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "incipit/types.h"
 
+struct llama_model;
+
 namespace incipit::test {
 
-// The logits of `rows` (ascending positions of `tokens`), evaluated in one piece, one after the
-// other. Failures throw, which ends the test with the message.
-std::vector<float> llama_logits(const std::string& file, TokenSpan tokens,
-                                std::span<const std::uint32_t> rows);
+class LlamaOracle {
+ public:
+  explicit LlamaOracle(const std::string& file);
+
+  // The logits of `rows` (ascending positions of `tokens`), one after the other, evaluated in one
+  // piece.
+  [[nodiscard]] std::vector<float> logits(TokenSpan tokens,
+                                          std::span<const std::uint32_t> rows) const;
+
+ private:
+  std::unique_ptr<llama_model, void (*)(llama_model*)> model_;
+};
 
 // How far two rows of logits are from each other, as distributions.
 struct Disagreement {
