@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <memory>
 #include <ostream>
 #include <string>
@@ -30,7 +31,7 @@ namespace incipit::test {
 namespace {
 
 constexpr std::size_t kWindow = 512;
-constexpr double kNatsMost = 0.05;
+constexpr double kNatsMost = 0.1;
 
 struct Mode {
   const char* name;
@@ -98,19 +99,26 @@ class GemmaWindow : public testing::TestWithParam<Mode> {};
 INSTANTIATE_TEST_SUITE_P(Gemma, GemmaWindow, testing::ValuesIn(modes()),
                          [](const auto& mode) { return mode.param.name; });
 
-// Both quantise activations, each in its way. Over 17 positions of 900 tokens that was 0.001 to
-// 0.018 nats, up to 0.52 in one log-probability, and once another first token, 0.03 behind; bounds
-// are three, two and eight times that.
+// Both quantise activations, each in its way, and we quantise the weights once more. At these 11
+// positions that is up to 0.032 nats and 0.46 in one log-probability, and where libllama's first two
+// tokens are closer than that they may change places (it happened at 0.41). Bounds are three and
+// two times what was seen.
 TEST_P(GemmaWindow, AgreesWithLibllamaBeforeAndBehindTheWindow) {
   const RealRuntime real = open_runtime(
       gemma_path(), {.precision = GetParam().precision, .kv_type = GetParam().kv_type});
+  Disagreement most;
   for (const Prompt& prompt : prompts()) {
     compare_with_oracle(real, prompt, [&](std::uint32_t row, const Disagreement& found) {
+      most = {.nats = std::max(most.nats, found.nats),
+              .likely = std::max(most.likely, found.likely),
+              .lost = std::max(most.lost, found.lost)};
       EXPECT_LT(found.nats, kNatsMost) << row << " of " << prompt.tokens.size();
       EXPECT_LT(found.likely, 1.0) << row << " of " << prompt.tokens.size();
-      EXPECT_LT(found.lost, 0.25) << row << " of " << prompt.tokens.size();
+      EXPECT_LT(found.lost, 0.5) << row << " of " << prompt.tokens.size();
     });
   }
+  std::printf("%s: at most %.4f nats, %.2f in a log-probability, %.3f behind the first token\n",
+              GetParam().name, most.nats, most.likely, most.lost);
 }
 
 TEST_P(GemmaWindow, IsMissedBehindItsEdgeIfItIsIgnored) {
@@ -131,7 +139,8 @@ TEST_P(GemmaWindow, IsMissedBehindItsEdgeIfItIsIgnored) {
       ++count;
     }
   });
-  EXPECT_GT(behind / count, 10 * kNatsMost);
+  std::printf("%s: without the window %.2f nats on average\n", GetParam().name, behind / count);
+  EXPECT_GT(behind / count, 5 * kNatsMost);
 }
 
 // The law of bits. What the oracle runtime sees are whole prompts, on one thread.
