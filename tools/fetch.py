@@ -12,6 +12,7 @@ A finished file has a stamp in stamps/ with its hash, size and time; while they 
 run reads nothing more and asks no network.
 
     tools/fetch.py HOME            fetch what is missing
+    tools/fetch.py HOME --tests    also what only tests need
     tools/fetch.py HOME --missing  only say what is missing, one "KIND PATH" a line
 """
 
@@ -53,6 +54,7 @@ class Target:
     path: str
     sha256: str
     archives: list
+    for_tests: bool = False
 
 
 def read_pins(path):
@@ -63,9 +65,10 @@ def read_pins(path):
         if not words or words[0].startswith("#") or len(words) == 2:
             continue
         try:
-            if words[0] in ("file", "tree"):
+            if words[0] in ("file", "tree", "test"):
                 kind, name, sha256 = words
-                targets.append(Target(kind, name, sha256, []))
+                for_tests = kind == "test"
+                targets.append(Target("file" if for_tests else kind, name, sha256, [], for_tests))
             elif words[0] in CLIENTS:
                 registry, package, version, size, sha256, member = words
                 archive = Archive(registry, package, version, int(size), sha256, member)
@@ -261,11 +264,13 @@ def main(arguments):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("home", type=pathlib.Path, help="the cache directory")
     parser.add_argument("--missing", action="store_true", help="only say what is missing")
+    parser.add_argument("--tests", action="store_true", help="also what only tests need")
     parser.add_argument("--pins", type=pathlib.Path, default=PINS, help="another table")
     options = parser.parse_args(arguments)
     try:
         cache = Cache(options.home)
-        missing = [t for t in read_pins(options.pins) if not cache.is_ready(t)]
+        wanted = [t for t in read_pins(options.pins) if options.tests or not t.for_tests]
+        missing = [t for t in wanted if not cache.is_ready(t)]
         if options.missing:
             for target in missing:
                 print(target.archives[0].registry, target.path)

@@ -190,6 +190,16 @@ class FetchTest(unittest.TestCase):
         self.assertIn("x-1.0/lib/a.so: wrong hash", done.stderr)
         self.assertFalse((self.home / "x-1.0").exists())
 
+    def test_what_only_tests_need_waits_until_it_is_asked_for(self):
+        self.pin_six_parts()
+        self.table[2] = self.table[2].replace("file", "test", 1)
+        done = self.fetch()
+        self.assertEqual((done.returncode, self.calls()), (0, []))
+        self.assertEqual(self.fetch("--missing").stdout, "")
+        self.assertEqual(self.fetch("--missing", "--tests").stdout, "pip models/whole.bin\n")
+        self.assertEqual(self.fetch("--tests").returncode, 0)
+        self.assertTrue((self.home / "models/whole.bin").exists())
+
     def test_bad_table_names_the_line(self):
         self.table.append("blurb a b c")
         done = self.fetch()

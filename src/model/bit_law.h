@@ -26,7 +26,8 @@ struct LawProof {
 };
 
 // Compares a prompt cut into small pieces, among strangers, with the same prompt in one piece:
-// logits and cells, bit by bit. True if they are equal under the runtime's present settings.
+// logits and cells, bit by bit. True if they are equal under the runtime's present settings. Where
+// layers see a window, the same again at its edge.
 // Errors: what evaluate() reports.
 Result<bool> keeps_the_law(OpenVinoRuntime& runtime);
 

@@ -12,6 +12,7 @@
 #include <openvino/pass/manager.hpp>
 #include <openvino/pass/sdpa_to_paged_attention.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace incipit::model {
@@ -19,6 +20,8 @@ namespace {
 
 namespace op = ov::opset13;
 using Value = ov::Output<ov::Node>;
+
+constexpr std::size_t kWindowInput = 10;  // Of paged attention: how many keys a query sees.
 
 Value ints(const std::vector<std::int64_t>& values) {
   return op::Constant::create(ov::element::i64, {values.size()}, values);
@@ -43,6 +46,8 @@ class Builder {
     const Value embedding = matrix("token_embd.weight");
     Value x = make<op::Gather>(embedding, make<op::Convert>(ids_, ov::element::i32),
                                op::Constant::create(ov::element::i32, {}, {0}));
+    if (shape_.embedding_scale != 1)
+      x = make<op::Multiply>(x, real(static_cast<float>(shape_.embedding_scale), {1, 1, 1}));
     for (std::size_t layer = 0; layer < shape_.layers; ++layer) x = decoder_layer(x, layer);
     x = norm(x, "output_norm.weight");
     const Value output = shape_.tied_output ? embedding : matrix("output.weight");
@@ -53,11 +58,18 @@ class Builder {
     ov::pass::Manager manager;
     manager.register_pass<ov::pass::SDPAToPagedAttention>();
     manager.run_passes(model);
+    set_windows(*model);
     gather_wanted_rows(*model);
     return model;
   }
 
  private:
+  // Cosines and sines of a pass's positions, [batch, 1, tokens, head_size].
+  struct Rope {
+    Value cosine;
+    Value sine;
+  };
+
   Value input(const std::string& name, ov::element::Type type, const ov::PartialShape& extent) {
     auto parameter = std::make_shared<op::Parameter>(type, extent);
     parameter->set_friendly_name(name);
@@ -72,9 +84,15 @@ class Builder {
     positions_ = input("position_ids", ov::element::i64, {-1, -1});
     beam_ = input("beam_idx", ov::element::i32, {-1});
     batch_ = make<op::Gather>(make<op::ShapeOf>(ids_), ints({0}), ints({0}));
-    const std::size_t half = shape_.head_size / 2;
+    rope_ = make_rope(shape_.rope_frequencies);
+    if (!shape_.local_rope_frequencies.empty())
+      local_rope_ = make_rope(shape_.local_rope_frequencies);
+  }
+
+  Rope make_rope(const std::vector<float>& angles_per_position) const {
+    const std::size_t half = angles_per_position.size();
     const Value frequencies =
-        op::Constant::create(ov::element::f32, {1, half, 1}, shape_.rope_frequencies);
+        op::Constant::create(ov::element::f32, {1, half, 1}, angles_per_position);
     const Value wide = make<op::Broadcast>(
         frequencies, concat({batch_, ints({static_cast<std::int64_t>(half)}), ints({1})}, 0));
     const Value position =
@@ -82,8 +100,8 @@ class Builder {
     const Value angles = make<op::Transpose>(
         make<op::MatMul>(wide, position), op::Constant::create(ov::element::i32, {3}, {0, 2, 1}));
     const Value both = concat({angles, angles}, -1);
-    cosine_ = make<op::Unsqueeze>(make<op::Cos>(both), ints({1}));
-    sine_ = make<op::Unsqueeze>(make<op::Sin>(both), ints({1}));
+    return {.cosine = make<op::Unsqueeze>(make<op::Cos>(both), ints({1})),
+            .sine = make<op::Unsqueeze>(make<op::Sin>(both), ints({1}))};
   }
 
   static Value concat(const ov::OutputVector& parts, std::int64_t axis) {
@@ -111,7 +129,7 @@ class Builder {
                                           values.data());
   }
 
-  // RMS norm (arXiv 1910.07467).
+  // RMS norm (arXiv 1910.07467) over the last axis.
   Value norm(const Value& x, const std::string& name) const {
     const Value square = make<op::Power>(x, real(2, {1, 1, 1}));
     const Value mean = make<op::ReduceMean>(square, int_axis(-1), true);
@@ -135,13 +153,13 @@ class Builder {
     return make<op::Transpose>(split, op::Constant::create(ov::element::i32, {4}, {0, 2, 1, 3}));
   }
 
-  Value rotate(const Value& q) const {
+  Value rotate(const Value& q, const Rope& rope) const {
     const auto half = static_cast<std::int64_t>(shape_.head_size / 2);
     const Value end = ints({std::numeric_limits<std::int32_t>::max()});
     const Value second = make<op::Slice>(q, ints({half}), end, ints({1}), ints({3}));
     const Value first = make<op::Slice>(q, ints({0}), ints({half}), ints({1}), ints({3}));
     const Value turned = concat({make<op::Multiply>(second, real(-1, {1, 1, 1, 1})), first}, -1);
-    return make<op::Add>(make<op::Multiply>(q, cosine_), make<op::Multiply>(turned, sine_));
+    return make<op::Add>(make<op::Multiply>(q, rope.cosine), make<op::Multiply>(turned, rope.sine));
   }
 
   // Appends `fresh` [batch, kv_heads, tokens, head_size] to the state `name`.
@@ -193,29 +211,75 @@ class Builder {
         make<op::Select>(make<op::LogicalAnd>(causal, present), real(0, {}), real(-65504.0F, {}));
   }
 
+  // The heads of q or k, as attention takes them.
+  Value rotated_heads(const Value& h, const std::string& part, std::size_t heads,
+                      const Rope& rope) const {
+    const Value split = split_heads(linear(h, part), heads);
+    return rotate(shape_.head_norms ? norm(split, part + "_norm.weight") : split, rope);
+  }
+
+  // Without a scale of its own the operator divides by the root of the head's size.
+  Value attend(const Value& q, const Value& k, const Value& v) const {
+    if (shape_.attention_scale == 0)
+      return make<op::ScaledDotProductAttention>(q, k, v, mask_, false);
+    return make<op::ScaledDotProductAttention>(
+        q, k, v, mask_, real(static_cast<float>(shape_.attention_scale), {}), false);
+  }
+
+  Value gate(const Value& x) const {
+    if (!shape_.gelu) return make<op::Swish>(x);
+    return make<op::Gelu>(x, ov::op::GeluApproximationMode::TANH);
+  }
+
   Value decoder_layer(const Value& x, std::size_t layer) {
     const std::string prefix = "blk." + std::to_string(layer) + ".";
     const std::string state = "past_key_values." + std::to_string(layer);
+    const Rope& rope = shape_.window(layer) == 0 ? rope_ : local_rope_;
     const Value h = norm(x, prefix + "attn_norm.weight");
-    const Value q = rotate(split_heads(linear(h, prefix + "attn_q"), shape_.heads));
-    const Value k = append_state(
-        state + ".key", rotate(split_heads(linear(h, prefix + "attn_k"), shape_.kv_heads)));
+    const Value q = rotated_heads(h, prefix + "attn_q", shape_.heads, rope);
+    const Value k =
+        append_state(state + ".key", rotated_heads(h, prefix + "attn_k", shape_.kv_heads, rope));
     const Value v =
         append_state(state + ".value", split_heads(linear(h, prefix + "attn_v"), shape_.kv_heads));
     if (mask_.get_node() == nullptr) make_mask(k);
-    const Value attention =
-        make<op::ScaledDotProductAttention>(q, repeat_heads(k), repeat_heads(v), mask_, false);
+    const Value attention = attend(q, repeat_heads(k), repeat_heads(v));
     const Value joined = make<op::Reshape>(
         make<op::Transpose>(attention, op::Constant::create(ov::element::i32, {4}, {0, 2, 1, 3})),
         ints({0, 0, static_cast<std::int64_t>(shape_.heads * shape_.head_size)}), true);
     const Value projected = linear(joined, prefix + "attn_output");
-    const Value y = make<op::Add>(x, projected);
+    const Value y = make<op::Add>(x, behind(projected, prefix + "post_attention_norm.weight"));
     last_residual_ = y.get_node_shared_ptr();
-    last_projection_ = y.get_node()->input_value(1).get_node_shared_ptr();
+    last_projection_ = projected.get_node_shared_ptr();
     const Value f = norm(y, prefix + "ffn_norm.weight");
-    const Value gate = make<op::Swish>(linear(f, prefix + "ffn_gate"));
+    const Value gated =
+        make<op::Multiply>(gate(linear(f, prefix + "ffn_gate")), linear(f, prefix + "ffn_up"));
     return make<op::Add>(
-        y, linear(make<op::Multiply>(gate, linear(f, prefix + "ffn_up")), prefix + "ffn_down"));
+        y, behind(linear(gated, prefix + "ffn_down"), prefix + "post_ffw_norm.weight"));
+  }
+
+  // Some families norm a part's result before it joins the residual stream.
+  Value behind(const Value& part, const std::string& name) const {
+    return shape_.post_norms ? norm(part, name) : part;
+  }
+
+  // The pass recognises windows by the masks of a few exporters and writes "none" for ours; its
+  // operators stand in the order of the layers.
+  void set_windows(ov::Model& model) const {
+    std::size_t layer = 0;
+    for (const auto& node : model.get_ordered_ops()) {
+      if (std::string_view(node->get_type_name()) != "PagedAttentionExtension") continue;
+      const std::size_t window = shape_.window(layer++);
+      if (window == 0) continue;
+      const auto none =
+          ov::as_type_ptr<op::Constant>(node->get_input_node_shared_ptr(kWindowInput));
+      OPENVINO_ASSERT(none != nullptr && none->get_element_type() == ov::element::i32 &&
+                          none->cast_vector<std::int32_t>() == std::vector<std::int32_t>{0},
+                      "paged attention takes its sliding window elsewhere");
+      node->input(kWindowInput)
+          .replace_source_output(op::Constant::create(none->get_element_type(), none->get_shape(),
+                                                      {static_cast<std::int32_t>(window)}));
+    }
+    OPENVINO_ASSERT(layer == shape_.layers, "a layer has no paged attention");
   }
 
   // After the last attention a row is on its own: only rows whose logits are wanted go on.
@@ -239,7 +303,8 @@ class Builder {
   const PreparedWeights& weights_;
   ov::ParameterVector parameters_;
   ov::SinkVector sinks_;
-  Value ids_, attention_mask_, positions_, beam_, batch_, cosine_, sine_, mask_;
+  Value ids_, attention_mask_, positions_, beam_, batch_, mask_;
+  Rope rope_, local_rope_;
   std::shared_ptr<ov::Node> last_residual_, last_projection_;
 };
 

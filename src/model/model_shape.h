@@ -15,7 +15,7 @@
 namespace incipit::model {
 
 struct ModelShape {
-  std::string architecture;  // "llama" or "qwen2"
+  std::string architecture;  // "llama", "qwen2", "qwen3" or "gemma3".
   std::size_t layers = 0;
   std::size_t width = 0;  // Size of the residual stream.
   std::size_t heads = 0;
@@ -28,6 +28,19 @@ struct ModelShape {
   bool tied_output = false;             // The output matrix is the token embedding.
   bool interleaved_rope = false;        // q and k rows are stored in pairs (the llama family).
   std::vector<float> rope_frequencies;  // head_size / 2 angles per position, scaling included.
+
+  // What families differ in. The defaults are those of llama and qwen2.
+  bool head_norms = false;           // Each head of q and k passes an RMS norm before the rope.
+  bool post_norms = false;           // Attention and feed-forward pass one before they are added.
+  bool gelu = false;                 // The feed-forward gate is GELU (tanh) in place of SiLU.
+  double embedding_scale = 1;        // Applied to what token_embd gives.
+  double attention_scale = 0;        // 0: 1 / sqrt(head_size).
+  std::vector<std::size_t> windows;  // Tokens that a layer sees, its own included; 0: all of them.
+  std::vector<float> local_rope_frequencies;  // Of the layers with a window.
+
+  [[nodiscard]] std::size_t window(std::size_t layer) const {
+    return layer < windows.size() ? windows[layer] : 0;
+  }
 };
 
 // Errors: kUnavailable names the architecture, key or tensor that is not supported or does

@@ -80,6 +80,85 @@ TEST_F(ModelShapeTest, ReadsAQwenWithAnOutputOfItsOwn) {
   EXPECT_FALSE(read->tied_output);
 }
 
+TEST_F(ModelShapeTest, ReadsAQwenWithNormsOfItsHeads) {
+  const auto read = shape(tiny_model({.architecture = "qwen3", .head_size = 64}));
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_TRUE(read->head_norms);
+  EXPECT_FALSE(read->post_norms);
+  EXPECT_EQ(read->head_size, 64U);
+  EXPECT_EQ(read->window(0), 0U);
+}
+
+TEST_F(ModelShapeTest, ReadsAGemma) {
+  GgufWriter file =
+      tiny_model({.architecture = "gemma3", .layers = 7, .head_size = 64, .window = 24});
+  file.text("gemma3.rope.scaling.type", "linear");
+  file.real("gemma3.rope.scaling.factor", 8);
+  const auto read = shape(file);
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_FALSE(read->interleaved_rope);
+  EXPECT_TRUE(read->head_norms && read->post_norms && read->gelu);
+  EXPECT_DOUBLE_EQ(read->embedding_scale, 8);
+  EXPECT_DOUBLE_EQ(read->attention_scale, 0.125);
+  for (std::size_t layer = 0; layer < 7; ++layer)
+    EXPECT_EQ(read->window(layer), layer == 5 ? 0U : 24U) << layer;
+  // Scaling is for the layers that see everything.
+  ASSERT_EQ(read->local_rope_frequencies.size(), 32U);
+  EXPECT_FLOAT_EQ(read->rope_frequencies[0], 0.125F);
+  EXPECT_FLOAT_EQ(read->rope_frequencies[16], 1e-3F / 8);
+  EXPECT_FLOAT_EQ(read->local_rope_frequencies[0], 1);
+  EXPECT_FLOAT_EQ(read->local_rope_frequencies[16], 0.01F);
+}
+
+TEST_F(ModelShapeTest, ReadsWhatAGemmaSaysOfItsWindows) {
+  GgufWriter file = tiny_model({.architecture = "gemma3", .window = 16, .window_period = 2});
+  file.real("gemma3.rope.freq_base_swa", 100);
+  const auto read = shape(file);
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->windows, (std::vector<std::size_t>{16, 0}));
+  EXPECT_FLOAT_EQ(read->local_rope_frequencies[8], 0.1F);
+  const auto open = shape(tiny_model({.architecture = "gemma3"}));
+  ASSERT_TRUE(open) << open.error().message;
+  EXPECT_TRUE(open->windows.empty());
+  EXPECT_TRUE(open->local_rope_frequencies.empty());
+}
+
+TEST_F(ModelShapeTest, TheLargestGemmaDividesByItsShareOfTheWidth) {
+  const auto read = shape(tiny_model({.architecture = "gemma3", .layers = 62, .head_size = 64}));
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_DOUBLE_EQ(read->attention_scale, 1 / std::sqrt(32.0));
+}
+
+TEST_F(ModelShapeTest, RefusesAGemmaThatDoesNotFitTogether) {
+  const char* const gemma = "gemma3";
+  expect_refused(tiny_model({.architecture = gemma, .window = 0}),
+                 "\"gemma3.attention.sliding_window\"");
+  expect_refused(tiny_model({.architecture = gemma, .window = 1U << 25U}),
+                 "\"gemma3.attention.sliding_window\"");
+  expect_refused(tiny_model({.architecture = gemma, .window = 8, .window_period = 0}),
+                 "\"gemma3.attention.sliding_window_pattern\"");
+  expect_refused(tiny_model({.architecture = gemma, .head_size = 33}), "do not fit together");
+  expect_refused(tiny_model({.architecture = gemma, .head_size = 24}), "multiple of 32");
+  GgufWriter by_layer = tiny_model({.architecture = gemma, .window = 8});
+  by_layer.numbers<std::int32_t>("gemma3.attention.sliding_window_pattern",
+                                 std::vector<std::int32_t>{1, 0});
+  expect_refused(by_layer, "\"gemma3.attention.sliding_window_pattern\"");
+  GgufWriter endless = tiny_model({.architecture = gemma, .window = 8});
+  endless.real("gemma3.rope.freq_base_swa", 0);
+  expect_refused(endless, "\"gemma3.rope.freq_base_swa\"");
+  GgufWriter capped = tiny_model({.architecture = gemma});
+  capped.real("gemma3.final_logit_softcapping", 30);
+  expect_refused(capped, "\"final_logit_softcapping\"");
+  GgufWriter factors = tiny_model({.architecture = gemma});
+  add_tensor(factors, "rope_freqs.weight", {16});
+  expect_refused(factors, "\"rope_freqs.weight\" has no place");
+  for (const char* part : {"attn_q_norm", "attn_k_norm", "post_attention_norm", "post_ffw_norm"}) {
+    const std::string name = "blk.1." + std::string(part) + ".weight";
+    expect_refused(tiny_model({.architecture = gemma, .left_out = name}),
+                   "\"" + name + "\" is missing");
+  }
+}
+
 TEST_F(ModelShapeTest, ScalesTheRope) {
   GgufWriter linear = tiny_model();
   linear.text("llama.rope.scaling.type", "linear");

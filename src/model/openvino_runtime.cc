@@ -49,6 +49,8 @@ Result<std::unique_ptr<OpenVinoRuntime>> OpenVinoRuntime::open(const ModelShape&
   runtime->options_ = options;
   runtime->recipe_ = weights.recipe();
   runtime->law_ = options.law;
+  for (std::size_t layer = 0; layer < shape.layers; ++layer)
+    runtime->window_ = std::max(runtime->window_, shape.window(layer));
   runtime->limits_ = {.vocabulary = shape.vocabulary,
                       .context_tokens = std::min(shape.context_tokens, options.cells),
                       .cells = runtime->blocks_->free_count() * kBlockCells,

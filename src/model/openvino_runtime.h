@@ -75,6 +75,9 @@ class OpenVinoRuntime final : public Runtime {
   // Other settings of the law, for the self-test and for tests; names the fingerprint again.
   void set_law(const LawSettings& law);
   [[nodiscard]] const LawSettings& law() const { return law_; }
+  // Tokens that the layers with a sliding window see; 0: every layer sees all. Their cells are kept
+  // all the same: a cell that no row will see again costs memory, and lets every prefix be forked.
+  [[nodiscard]] std::size_t window() const { return window_; }
   // What the self-test found.
   void set_exact(bool exact, std::string reason);
 
@@ -111,6 +114,7 @@ class OpenVinoRuntime final : public Runtime {
   std::unordered_map<std::uint32_t, Row> rows_;
   std::uint32_t next_id_ = 1;
   LawSettings law_;
+  std::size_t window_ = 0;
   Limits limits_;
   std::string recipe_;  // Of the weights.
   std::string fingerprint_;

@@ -20,19 +20,19 @@ namespace incipit::test {
 namespace {
 
 // Opened at the first use and kept: GoogleTest asks for the subjects once for each test.
-model::Runtime& opened(const std::string& name, Precision precision, KvType kv_type) {
+model::Runtime& opened(const std::string& name, const std::string& path, Precision precision,
+                       KvType kv_type) {
   static std::map<std::string, RealRuntime> kept;
-  RealRuntime& real = kept[name];
+  RealRuntime& real = kept[path + name];
   if (!real.runtime) {
-    real = open_proved_runtime(smollm_path(),
-                               {.precision = precision, .kv_type = kv_type, .cells = 1024});
+    real = open_proved_runtime(path, {.precision = precision, .kv_type = kv_type, .cells = 1024});
   }
   return *real;
 }
 
 RuntimeUnderTest smollm_runtime(std::string name, Precision precision, KvType kv_type) {
   const auto open = [name, precision, kv_type]() -> model::Runtime& {
-    return opened(name, precision, kv_type);
+    return opened(name, smollm_path(), precision, kv_type);
   };
   return {.name = std::move(name),
           .open = open,
@@ -54,6 +54,28 @@ std::vector<RuntimeUnderTest> subjects() {
 }
 
 INSTANTIATE_TEST_SUITE_P(SmolLM2, RuntimeConformance, testing::ValuesIn(subjects()),
+                         [](const auto& subject) { return subject.param.name; });
+
+// Tiny Gemmas walk behind their window (tests/conformance); here it is the size of the real one's
+// heads and vocabulary.
+RuntimeUnderTest gemma_runtime(std::string name, Precision precision, KvType kv_type) {
+  RuntimeUnderTest subject = smollm_runtime(std::move(name), precision, kv_type);
+  subject.open = [name = subject.name, precision, kv_type]() -> model::Runtime& {
+    return opened(name, gemma_path(), precision, kv_type);
+  };
+  subject.tokens = {2, 17, 300, 9000, 90000, 250000};
+  subject.prompt_tokens = 24;
+  subject.operations = 20;
+  return subject;
+}
+
+std::vector<RuntimeUnderTest> gemmas() {
+  std::vector<RuntimeUnderTest> all{gemma_runtime("f32", Precision::kF32, KvType::kF32)};
+  if (has_bf16()) all.push_back(gemma_runtime("bf16", Precision::kBf16, KvType::kBf16));
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Gemma, RuntimeConformance, testing::ValuesIn(gemmas()),
                          [](const auto& subject) { return subject.param.name; });
 
 }  // namespace

@@ -16,6 +16,7 @@ namespace incipit::test {
 RealRuntime open_runtime(const std::string& model, const RealRuntimeOptions& options) {
   const auto gguf = must(model::GgufFile::open(model));
   RealRuntime real{.shape = must(model::read_model_shape(*gguf)), .weights = {}, .runtime = {}};
+  if (options.edit) options.edit(real.shape);
   const std::string cache = options.home.empty() ? home() : options.home;
   const std::string sha256 = must(model::remembered_sha256(model, cache));
   const std::string folder = must(model::prepared_folder(cache, sha256));

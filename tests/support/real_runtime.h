@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -21,6 +22,8 @@ struct RealRuntimeOptions {
   std::size_t cells = 4096;
   std::size_t threads = 2;
   model::LawSettings law;
+  // Changes what the graph is built from, so that a test can see what a part of it does.
+  std::function<void(model::ModelShape&)> edit;
   std::string home;  // Where prepared weights are kept; empty: the cache directory of the tests.
 };
 
