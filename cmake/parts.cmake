@@ -22,7 +22,7 @@ find_package(OpenVINO ${openvino_pin} EXACT REQUIRED COMPONENTS Runtime NO_DEFAU
 set(llama_root ${INCIPIT_HOME}/llama.cpp-${llama_pin})
 add_library(incipit_llama INTERFACE)
 target_include_directories(incipit_llama SYSTEM INTERFACE $<BUILD_INTERFACE:${llama_root}/include>)
-foreach(part llama incipit_jinja ggml ggml-cpu ggml-base)
+foreach(part llama incipit_json_schema incipit_jinja ggml ggml-cpu ggml-base)
   list(APPEND llama_libraries ${llama_root}/lib/lib${part}.a)
   target_link_libraries(incipit_llama INTERFACE
     $<BUILD_INTERFACE:${llama_root}/lib/lib${part}.a>

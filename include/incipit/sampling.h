@@ -28,9 +28,11 @@ struct SamplingOptions {
   std::map<Token, double> logit_bias;  // Added, -100 to 100; -100 and below never occurs.
   std::vector<std::string> stop;       // The text ends before the first of these; none is empty.
   std::size_t logprobs = 0;            // Most probable alternatives to report for a token, 0 to 20.
-  // What the answer must match, in llama.cpp's GBNF; the rule "root" is the whole. Only from an
-  // operator: a hostile grammar can take very long.
+  // What the answer must match, as a GBNF grammar whose rule "root" is the whole answer, or as a
+  // JSON schema; at most one of both (docs/sampling.md). The answer ends where it is whole.
+  // A token is chosen without regard to it first, and again from what it allows if it refuses.
   std::string grammar;
+  std::string json_schema;
 };
 
 struct TokenLogprob {

@@ -129,7 +129,12 @@ TEST(TokenSampler, RefusesBadOptionsByName) {
       {{.logit_bias = {{1, nan}}}, "logit_bias"},
       {{.stop = {""}}, "stop"},
       {{.logprobs = 21}, "logprobs"},
-      {{.grammar = "root ::= ("}, "grammar"},
+      {{.grammar = "root ::= ("}, "sampling: grammar: 1:10:"},
+      {{.json_schema = "{"}, "sampling: json_schema: #:"},
+      {{.json_schema = R"({"properties":{"a":{"type":1}}})"}, "json_schema: #/properties/a/type"},
+      {{.json_schema = R"({"pattern":"^(a*)*$"})"}, "json_schema: its grammar is refused"},
+      {{.json_schema = std::string(100'000, ' ')}, "json_schema"},
+      {{.grammar = "root ::= \"a\"", .json_schema = "{}"}, "grammar and json_schema"},
       {{.grammar = "other ::= \"a\""}, "grammar"},
       {{.grammar = std::string(100'000, 'a')}, "grammar"}};
   for (const auto& [options, name] : cases) {
