@@ -257,9 +257,9 @@ void PrefixCache::touch(Node& node) {
     ++at->use.hits;
     at->use.value = value_of(*at);
     if (wants_file(*at)) unwritten_.insert(at);
-    if (folder_ != nullptr && at->saved) folder_->touch(at->saved->file);
     rank(*at);
   }
+  if (folder_ != nullptr) touch_files(node);
 }
 
 // Puts the node where it belongs in the orders of eviction.
@@ -349,7 +349,7 @@ bool PrefixCache::shelve(Node& node) {
     if (first == nullptr) return false;
     Node& oldest = *first->node;
     if (wants_file(oldest)) write(oldest);
-    if (oldest.saved->file.empty()) {
+    if (folder_ == nullptr || !folder_->holds(oldest.saved->file)) {
       unshelve(oldest);
       prune(oldest, KvMiss::kEvicted);
     } else {

@@ -160,6 +160,7 @@ class PrefixCache {
   void load_folder();
   bool write(Node& node);
   bool write_one(Node& node);
+  void touch_files(Node& node);
   [[nodiscard]] bool wants_file(const Node& node) const;
   void keep_deadlines();
 

@@ -30,7 +30,7 @@ void PrefixCache::load_folder() {
 }
 
 bool PrefixCache::wants_file(const Node& node) const {
-  return folder_ != nullptr && (!node.saved || node.saved->file.empty()) &&
+  return folder_ != nullptr && (!node.saved || !folder_->holds(node.saved->file)) &&
          node.use.expires_at_ms == policy::kNever && (node.use.hits > 0 || !options_.second_sight);
 }
 
@@ -40,11 +40,24 @@ bool PrefixCache::write(Node& node) {
   std::vector<Node*> path;
   for (Node* at = &node; at->parent != nullptr; at = at->parent) path.push_back(at);
   bool is_written = true;
-  while (is_written && !path.empty()) {
-    if (wants_file(*path.back())) is_written = write_one(*path.back());
-    path.pop_back();
+  for (std::size_t i = path.size(); is_written && i-- > 0;) {
+    if (!wants_file(*path[i])) continue;
+    // The folder forgets what was used least lately: what a file stands on must not go for it.
+    touch_files(*path[i]);
+    is_written = write_one(*path[i]);
+    touch_files(*path[i]);
   }
-  return is_written;
+  // A path beyond the folder's capacity pushes out its own beginning.
+  const bool is_whole = std::ranges::all_of(
+      path, [this](const Node* at) { return at->saved && folder_->holds(at->saved->file); });
+  if (is_written && !is_whole) folder_->erase(node.saved->file);
+  return is_written && is_whole;
+}
+
+// Deepest first, so that of a path the deepest is the least lately used: files go leaf first.
+void PrefixCache::touch_files(Node& node) {
+  for (Node* at = &node; at->parent != nullptr; at = at->parent)
+    if (at->saved) folder_->touch(at->saved->file);
 }
 
 bool PrefixCache::write_one(Node& node) {

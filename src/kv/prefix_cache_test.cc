@@ -6,12 +6,17 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <memory>
+#include <random>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "support/fake_runtime.h"
 #include "support/must.h"
+#include "support/temp_dir.h"
 
 namespace incipit::kv {
 namespace {
@@ -27,10 +32,16 @@ TokenVector run_of(Token first, std::size_t count) {
 
 class PrefixCacheTest : public testing::Test {
  protected:
-  void open(std::size_t cells, const KvOptions& options = {}) {
+  void open(std::size_t cells, const KvOptions& options = {}, std::size_t folder_bytes = 0) {
     cache_.reset();
+    folder_.reset();
     runtime_ = std::make_unique<FakeRuntime>(test::FakeOptions{.cells = cells});
-    cache_ = std::make_unique<PrefixCache>(*runtime_, nullptr, options, [this] { return now_ms_; });
+    if (folder_bytes > 0)
+      folder_ = must(store::StateFolder::open({.path = options.folder,
+                                               .fingerprint = runtime_->fingerprint(),
+                                               .bytes_max = folder_bytes}));
+    cache_ = std::make_unique<PrefixCache>(*runtime_, folder_.get(), options,
+                                           [this] { return now_ms_; });
   }
   // As a request does: match, compute the rest, commit.
   KvLookup ask(const TokenVector& tokens, const CommitOptions& options = {},
@@ -51,6 +62,7 @@ class PrefixCacheTest : public testing::Test {
 
   std::int64_t now_ms_ = 1;
   std::unique_ptr<FakeRuntime> runtime_;
+  std::unique_ptr<store::StateFolder> folder_;
   std::unique_ptr<PrefixCache> cache_;
 };
 
@@ -178,6 +190,51 @@ TEST_F(PrefixCacheTest, ALeasedPrefixIsNotEvicted) {
   EXPECT_EQ(explain(prompt).matched, 50U);
   EXPECT_EQ(cache_->drop("", {}), 0U);
   EXPECT_EQ(lease.sequence.length(), 50U);
+}
+
+// How many files stand on cells that no file has: they are of no use after a restart.
+std::size_t orphans(const store::StateFolder& folder) {
+  std::size_t count = 0;
+  std::vector<TokenVector> covered;
+  std::vector<const store::StateFacts*> states = folder.entries();
+  std::ranges::sort(states, {}, &store::StateFacts::begin);
+  for (const store::StateFacts* state : states) {
+    const auto covers = [state](const TokenVector& path) {
+      return path.size() >= state->begin &&
+             std::ranges::equal(TokenSpan(path).first(state->begin),
+                                TokenSpan(state->tokens).first(state->begin));
+    };
+    if (state->begin == 0 || std::ranges::any_of(covered, covers))
+      covered.push_back(state->tokens);
+    else
+      ++count;
+  }
+  return count;
+}
+
+TEST_F(PrefixCacheTest, FilesGoLeafFirst) {
+  const std::string path = test::scratch("prefix_cache_test");
+  std::size_t evicted = 0;
+  for (std::uint32_t seed = 1; seed <= 8; ++seed) {
+    std::filesystem::remove_all(path);
+    open(96, {.second_sight = false, .folder = path}, 20'000);
+    std::mt19937 random(seed);
+    std::set<std::string> seen;
+    for (int round = 0; round < 150; ++round) {
+      TokenVector prompt;
+      while (prompt.size() < 40) prompt.insert(prompt.end(), 1 + random() % 9, random() % 3 + 1);
+      ask(prompt);
+      while (cache_->write_behind())
+        ASSERT_EQ(orphans(*folder_), 0U) << "seed " << seed << ", round " << round;
+      for (const store::StateFacts* state : folder_->entries()) seen.insert(state->id);
+    }
+    evicted += seen.size() - folder_->entries().size();
+    EXPECT_LE(folder_->bytes(), 20'000U);
+  }
+  EXPECT_GT(evicted, 100U) << "the folder was never too small";
+  cache_.reset();
+  folder_.reset();
+  std::filesystem::remove_all(path);
 }
 
 }  // namespace
