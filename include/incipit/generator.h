@@ -9,12 +9,13 @@
 //
 // Each call pays only for tokens that nobody has computed before. Calls from any number of threads
 // share the model's passes. Where exact() is true the text is the same to the last bit, cold or
-// cached, alone or in a crowd.
+// cached, alone or in a crowd. What a request asks for beyond that is marked lossy.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -44,7 +45,16 @@ struct PromptRequest {
   std::int64_t ttl_s = 0;      // Life of what is cached; 0: no end.
 };
 
+// Lossy, to go on beyond the context: the model sees the first tokens and the latest ones, at
+// constant memory and time (StreamingLLM, arXiv 2309.17453). What lies between is forgotten, an
+// eighth of the window at a time. Prompts may be of any length, too.
+struct SlidingWindow {
+  std::size_t sink_tokens = 4;    // Of the opening, which attention leans on.
+  std::size_t recent_tokens = 0;  // 0: as many as the context holds.
+};
+
 struct GenerateRequest : PromptRequest {
+  std::optional<SlidingWindow> sliding_window;
   std::size_t tokens_max = 256;
   SamplingOptions sampling;
   // Receives the text as it comes, in whole characters, on the model's thread: return soon. False
@@ -58,6 +68,8 @@ struct Generated {
   std::string text;
   TokenVector tokens;  // Chosen by the model, the one that ended it included.
   FinishReason finish = FinishReason::kStop;
+  bool lossy = false;                   // Not the answer to the whole prompt: a window slid.
+  std::string lossy_reason;             // What was left out; empty where not lossy.
   std::vector<TokenLogprobs> logprobs;  // Of each token, if asked for.
   KvLookup kv;
   std::size_t tokens_computed = 0;  // Of prompt and answer, by the model.
@@ -91,6 +103,7 @@ struct GeneratorCounters {
   std::uint64_t rows = 0;         // Tokens given to the model.
   std::uint64_t decode_rows = 0;  // Of these, single tokens of answers.
   std::uint64_t preempted = 0;    // Requests that started again for want of cells.
+  std::uint64_t slides = 0;       // Of windows, lossy.
 };
 
 class Generator {

@@ -54,23 +54,31 @@ void Batcher::add(JobId id, Job job) {
   task->id = id;
   task->job = std::move(job);
   task->prompt_size = task->job.tokens.size();
-  const model::Limits& limits = runtime_.limits();
-  std::string wrong;
-  if (task->job.logits_rows == 0 || task->job.logits_rows > task->prompt_size)
-    wrong = "a prompt needs tokens, and logits rows that lie in it";
-  else if (task->prompt_size > limits.context_tokens)
-    wrong = "the prompt has " + std::to_string(task->prompt_size) + " tokens, the context holds " +
-            std::to_string(limits.context_tokens);
-  else if (std::ranges::any_of(task->job.tokens, [&](Token token) {
-             return token < 0 || static_cast<std::size_t>(token) >= limits.vocabulary;
-           }))
-    wrong = "a token is not in the vocabulary";
-  if (!wrong.empty()) {
+  if (std::string wrong = wrong_with(task->job); !wrong.empty()) {
     task->job.reader->finish(failure(ErrorCode::kInvalidArgument, std::move(wrong)));
     return;
   }
   served(task->job.tenant);
   waiting_.push_back(std::move(task));
+}
+
+std::string Batcher::wrong_with(const Job& job) const {
+  const model::Limits& limits = runtime_.limits();
+  const bool slides = job.window.cells > 0;
+  if (job.logits_rows == 0 || job.logits_rows > job.tokens.size())
+    return "a prompt needs tokens, and logits rows that lie in it";
+  if (slides && (job.window.sink >= job.window.cells || job.logits_rows > 1 ||
+                 job.window.cells > limits.context_tokens || !limits.can_move))
+    return "a window must hold more than its sink and fit into the context of a runtime that can "
+           "move cells, and gives one row of logits";
+  if (!slides && job.tokens.size() > limits.context_tokens)
+    return "the prompt has " + std::to_string(job.tokens.size()) + " tokens, the context holds " +
+           std::to_string(limits.context_tokens);
+  if (std::ranges::any_of(job.tokens, [&](Token token) {
+        return token < 0 || static_cast<std::size_t>(token) >= limits.vocabulary;
+      }))
+    return "a token is not in the vocabulary";
+  return "";
 }
 
 void Batcher::cancel(JobId id) {
@@ -90,6 +98,10 @@ Batcher::Task* Batcher::running(JobId id) const {
 bool Batcher::step() {
   start_waiting();
   while (true) {
+    if (!slide_windows()) {
+      give_way();
+      continue;
+    }
     const std::vector<Piece> pieces = plan();
     if (pieces.empty()) break;
     const auto logits = evaluate(pieces);
@@ -114,6 +126,46 @@ void Batcher::give_way() {
   finish(youngest, Error{ErrorCode::kResourceExhausted,
                          "the KV cells do not hold " + std::to_string(youngest.job.tokens.size()) +
                              " tokens; raise --ctx-size"});
+}
+
+// Makes room in every window that is full. Errors: kResourceExhausted; a job that fails otherwise
+// is finished with its error.
+Result<void> Batcher::slide_windows() {
+  std::vector<Task*> full;
+  for (const auto& task : running_) {
+    const std::size_t cells = task->job.window.cells;
+    if (cells > 0 && task->sequence.length() >= cells) full.push_back(task.get());
+  }
+  for (Task* task : full) {
+    auto slid = slide(*task);
+    if (slid) continue;
+    if (slid.error().code == ErrorCode::kResourceExhausted) return slid;
+    finish(*task, std::move(slid).error());
+  }
+  return {};
+}
+
+Result<void> Batcher::slide(Task& task) {
+  const Window& window = task.job.window;
+  if (task.is_exact()) commit_prompt(task);
+  task.lease = {};  // What it matched may go: the cells are about to become its own.
+  INCIPIT_TRY_VOID(
+      runtime_.slide(task.sequence.id(), {.sink = window.sink, .dropped = window.step()}));
+  task.forgotten += window.step();
+  task.report.forgotten = task.forgotten;
+  ++counters_.slides;
+  return {};
+}
+
+// The last moment at which the cells are those of their tokens. What is not of the prompt would be
+// copied by the slide for nobody.
+void Batcher::commit_prompt(const Task& task) {
+  if (!task.job.writes_cache) return;
+  const std::size_t length = std::min(task.prompt_size, task.computed());
+  auto fork = model::Sequence::fork(runtime_, task.sequence.id(), length);
+  if (!fork) return;  // The cache does without.
+  cache_.commit(task.job.tenant, TokenSpan(task.job.tokens).first(length), std::move(*fork),
+                task.job.commit);
 }
 
 // Starts what may start: of each tenant in the order of arrival, the least served first.
@@ -145,10 +197,11 @@ void Batcher::start_waiting() {
 bool Batcher::start(Task& task) {
   if (task.waits_for != 0) {
     const Task* other = running(task.waits_for);
-    if (other != nullptr && other->computed() < task.waits_until) return false;
+    if (other != nullptr && other->is_exact() && other->computed() < task.waits_until) return false;
     task.waits_for = 0;
   }
-  const std::size_t limit = task.job.tokens.size() - task.job.logits_rows;
+  std::size_t limit = task.job.tokens.size() - task.job.logits_rows;
+  if (task.job.window.cells > 0) limit = std::min(limit, task.job.window.cells);
   const kv::Wanted wanted{.tenant = task.job.tenant, .tokens = task.job.tokens, .limit = limit};
   if (!task.job.reads_cache) {
     if (auto empty = model::Sequence::create(runtime_)) task.sequence = std::move(*empty);
@@ -157,7 +210,8 @@ bool Batcher::start(Task& task) {
   Task* best = nullptr;
   std::size_t shared = 0;
   for (const auto& other : running_) {
-    if (other->job.tenant != task.job.tenant || !other->job.reads_cache) continue;
+    if (other->job.tenant != task.job.tenant || !other->job.reads_cache || !other->is_exact())
+      continue;
     const std::size_t agree = agreeing(TokenSpan(task.job.tokens).first(limit), other->job.tokens);
     if (agree <= shared) continue;
     shared = agree;
@@ -189,6 +243,8 @@ bool Batcher::start(Task& task) {
 
 std::size_t Batcher::piece_size(const Task& task, std::size_t rows) const {
   const std::size_t left = task.left();
+  const Window& window = task.job.window;
+  if (window.cells > 0) rows = std::min(rows, window.cells - task.sequence.length());
   const std::size_t wanted = task.computed() < task.prompt_size ? task.job.logits_rows : 1;
   if (left <= rows) return left;
   // The rows that are read come in one piece.
@@ -231,6 +287,7 @@ void Batcher::preempt(Task& task) {
   running_.erase(place);
   back->lease = {};
   back->sequence = {};
+  back->forgotten = 0;  // It slides again at the same lengths.
   // What was appended counts as prompt when the job starts again; its last row is read next.
   if (back->job.tokens.size() > back->prompt_size) back->job.logits_rows = 1;
   back->prompt_size = back->job.tokens.size();
@@ -276,8 +333,9 @@ void Batcher::read(Task& task, const model::Logits& logits, std::size_t first_ro
                    std::size_t rows) {
   auto next = task.job.reader->read(logits, first_row, rows);
   if (!next) return finish(task, next.error());
-  if (!*next || task.job.tokens.size() >= runtime_.limits().context_tokens)
-    return finish(task, std::nullopt);
+  const bool is_full =
+      task.job.window.cells == 0 && task.job.tokens.size() >= runtime_.limits().context_tokens;
+  if (!*next || is_full) return finish(task, std::nullopt);
   task.job.tokens.push_back(**next);
   ++task.report.appended;
 }
@@ -290,7 +348,7 @@ void Batcher::finish(Task& task, std::optional<Error> error) {
   running_.erase(place);
   const std::size_t length = gone->sequence.is_open() ? gone->computed() : 0;
   const bool is_sound = !error || error->code == ErrorCode::kCancelled;
-  if (gone->job.writes_cache && is_sound && length > 0) {
+  if (gone->job.writes_cache && is_sound && length > 0 && gone->is_exact()) {
     cache_.commit(gone->job.tenant, TokenSpan(gone->job.tokens).first(length),
                   std::move(gone->sequence), gone->job.commit);
   }

@@ -10,10 +10,15 @@
 // nobody has computed yet wait for the first of them to compute it, and fork from it. What a job
 // has computed goes to the cache, also where the caller gave up.
 //
+// A job with a window (lossy) forgets its middle tokens each time that the window is full. It does
+// so at lengths that depend on nothing but the window, so its answer, too, is the same in any
+// crowd.
+//
 // By the law of model/runtime.h none of this changes a bit of any job's logits.
 // Confined to the model's thread.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -36,9 +41,10 @@ namespace incipit::engine {
 // What became of a job.
 struct JobReport {
   KvLookup lookup;
-  std::size_t shared = 0;    // Of lookup.matched, tokens taken from a job still running.
-  std::size_t computed = 0;  // Tokens given to the model for this job.
-  std::size_t appended = 0;  // Tokens that the reader chose.
+  std::size_t shared = 0;     // Of lookup.matched, tokens taken from a job still running.
+  std::size_t computed = 0;   // Tokens given to the model for this job.
+  std::size_t appended = 0;   // Tokens that the reader chose.
+  std::size_t forgotten = 0;  // Tokens that the window slid over: above 0 the answer is lossy.
 };
 
 // Makes tokens, or anything else, out of logits. Called on the model's thread.
@@ -57,12 +63,25 @@ class RowReader {
   virtual void finish(Result<JobReport> report) = 0;
 };
 
+// A window over a text of any length: its first tokens and its latest ones. `cells` 0: no window.
+struct Window {
+  std::size_t cells = 0;
+  std::size_t sink = 0;  // Below cells.
+
+  // A slide forgets several tokens at once: INT8 and bf16 keys are rounded each time they move.
+  [[nodiscard]] std::size_t step() const {
+    return std::max<std::size_t>((cells - sink) / kSlidesOfACell, 1);
+  }
+  static constexpr std::size_t kSlidesOfACell = 8;
+};
+
 struct Job {
   std::string tenant;
   TokenVector tokens;
   std::size_t logits_rows = 1;  // Of the last tokens of the prompt; at least 1.
   bool reads_cache = true;
   bool writes_cache = true;
+  Window window;
   kv::CommitOptions commit;
   std::unique_ptr<RowReader> reader;
 };
@@ -78,6 +97,7 @@ struct BatcherCounters {
   std::uint64_t rows = 0;         // Tokens given to evaluate().
   std::uint64_t decode_rows = 0;  // Of these, one-token steps.
   std::uint64_t preempted = 0;    // Jobs sent back for want of cells.
+  std::uint64_t slides = 0;       // Of windows.
   std::size_t jobs_most = 0;      // In one pass.
 };
 
@@ -113,8 +133,11 @@ class Batcher {
     JobReport report;
     JobId waits_for = 0;  // Computes the same opening; 0: nobody.
     std::size_t waits_until = 0;
+    std::size_t forgotten = 0;  // Tokens that have no cells any more.
 
-    [[nodiscard]] std::size_t computed() const { return sequence.length(); }
+    // The sequence has the cells of its tokens, all of them.
+    [[nodiscard]] bool is_exact() const { return forgotten == 0; }
+    [[nodiscard]] std::size_t computed() const { return forgotten + sequence.length(); }
     [[nodiscard]] std::size_t left() const { return job.tokens.size() - computed(); }
   };
   using TaskPointer = std::unique_ptr<Task>;
@@ -127,6 +150,10 @@ class Batcher {
   void start_waiting();
   bool start(Task& task);
   [[nodiscard]] Task* running(JobId id) const;
+  [[nodiscard]] std::string wrong_with(const Job& job) const;
+  Result<void> slide_windows();
+  Result<void> slide(Task& task);
+  void commit_prompt(const Task& task);
   std::vector<Piece> plan();
   [[nodiscard]] std::size_t piece_size(const Task& task, std::size_t rows) const;
   Result<model::Logits> evaluate(std::span<const Piece> pieces);

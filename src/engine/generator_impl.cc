@@ -32,6 +32,30 @@ Result<model::Role> role_of(const std::string& name) {
                  "turns: the role '" + name + "' is not system, user or assistant");
 }
 
+Result<Window> window_of(const SlidingWindow& asked, const model::Limits& limits) {
+  // Room for the slides to be worth their cost.
+  constexpr std::size_t kRecentMin = 16;
+  if (!limits.can_move) {
+    return failure(ErrorCode::kUnavailable,
+                   "sliding_window: this runtime cannot move KV cells to other positions");
+  }
+  const std::size_t most = limits.context_tokens;
+  if (asked.sink_tokens > most || asked.recent_tokens > most - asked.sink_tokens ||
+      most - asked.sink_tokens < kRecentMin) {
+    return failure(ErrorCode::kInvalidArgument,
+                   "sliding_window: " + std::to_string(asked.sink_tokens) + " and " +
+                       std::to_string(asked.recent_tokens) + " tokens exceed the context of " +
+                       std::to_string(most));
+  }
+  const std::size_t recent =
+      asked.recent_tokens == 0 ? most - asked.sink_tokens : asked.recent_tokens;
+  if (recent < kRecentMin) {
+    return failure(ErrorCode::kInvalidArgument,
+                   "sliding_window: recent_tokens must be at least " + std::to_string(kRecentMin));
+  }
+  return Window{.cells = asked.sink_tokens + recent, .sink = asked.sink_tokens};
+}
+
 // Samples an answer token by token. Lives on the model's thread; its caller waits.
 class AnswerReader final : public RowReader {
  public:
@@ -69,6 +93,11 @@ class AnswerReader final : public RowReader {
     emit(stops_.flush());
     answer_.kv = report->lookup;
     answer_.tokens_computed = report->computed;
+    if (report->forgotten > 0) {
+      answer_.lossy = true;
+      answer_.lossy_reason = "a sliding window forgot " + std::to_string(report->forgotten) +
+                             " tokens behind the first ones";
+    }
     answer_.ms = ms_since(start_);
     done_.set_value(std::move(answer_));
   }
@@ -160,6 +189,7 @@ Job GeneratorImpl::job_of(const PromptRequest& request, TokenVector tokens) cons
           .logits_rows = 1,
           .reads_cache = request.reads_cache,
           .writes_cache = request.writes_cache,
+          .window = {},
           .commit = {.priority = request.priority,
                      .protect_ms = request.protect_s * kMsPerSecond,
                      .ttl_ms = request.ttl_s * kMsPerSecond},
@@ -196,6 +226,9 @@ Result<Generated> GeneratorImpl::generate(const GenerateRequest& request) {
   std::promise<Result<Generated>> done;
   std::future<Result<Generated>> answer = done.get_future();
   Job job = job_of(request, std::move(prompt));
+  if (request.sliding_window) {
+    INCIPIT_TRY(job.window, window_of(*request.sliding_window, loaded_.runtime->limits()));
+  }
   job.reader = std::make_unique<AnswerReader>(request, *loaded_.tokenizer, std::move(sampler),
                                               std::move(done));
   INCIPIT_TRY_VOID(scheduler_.submit(std::move(job)));
@@ -267,7 +300,8 @@ GeneratorCounters GeneratorImpl::counters() {
                 .passes = batcher.passes,
                 .rows = batcher.rows,
                 .decode_rows = batcher.decode_rows,
-                .preempted = batcher.preempted};
+                .preempted = batcher.preempted,
+                .slides = batcher.slides};
   });
   return counters;
 }
