@@ -87,6 +87,21 @@ struct ContinuationScores {
   std::size_t tokens_computed = 0;        // For all of them together.
 };
 
+// How likely the model finds the end of a text, token by token.
+struct TextScoreRequest : PromptRequest {
+  std::size_t scored_tokens = 0;  // Of the end; 0: all but the first.
+  std::optional<SlidingWindow> sliding_window;
+  // Called with how many were scored, on the model's thread. False ends the scoring.
+  std::function<bool(std::size_t)> on_tokens;
+};
+
+struct TextScore {
+  std::vector<double> log_probabilities;  // Of each scored token, natural logarithm.
+  KvLookup kv;
+  bool lossy = false;
+  std::string lossy_reason;
+};
+
 struct GeneratorOptions {
   KvOptions kv;
   std::size_t queue_max = 1024;   // Requests that wait or run; more are refused.
@@ -116,6 +131,9 @@ class Generator {
 
   // The log probabilities of continuations. They share their prompt's passes.
   virtual Result<ContinuationScores> score(const ScoreRequest& request) = 0;
+
+  // With a window, or many scored tokens, one token a pass, as when the model wrote them.
+  virtual Result<TextScore> score_text(const TextScoreRequest& request) = 0;
 
   // The tokens that a request's turns become.
   virtual Result<TokenVector> tokens(const PromptRequest& request) = 0;

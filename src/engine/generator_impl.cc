@@ -10,6 +10,7 @@
 #include "base/elapsed.h"
 #include "decode/log_softmax.h"
 #include "decode/stop_strings.h"
+#include "engine/text_reader.h"
 #include "model/token_sampler.h"
 
 namespace incipit::engine {
@@ -30,30 +31,6 @@ Result<model::Role> role_of(const std::string& name) {
   if (name == "assistant") return model::Role::kAssistant;
   return failure(ErrorCode::kInvalidArgument,
                  "turns: the role '" + name + "' is not system, user or assistant");
-}
-
-Result<Window> window_of(const SlidingWindow& asked, const model::Limits& limits) {
-  // Room for the slides to be worth their cost.
-  constexpr std::size_t kRecentMin = 16;
-  if (!limits.can_move) {
-    return failure(ErrorCode::kUnavailable,
-                   "sliding_window: this runtime cannot move KV cells to other positions");
-  }
-  const std::size_t most = limits.context_tokens;
-  if (asked.sink_tokens > most || asked.recent_tokens > most - asked.sink_tokens ||
-      most - asked.sink_tokens < kRecentMin) {
-    return failure(ErrorCode::kInvalidArgument,
-                   "sliding_window: " + std::to_string(asked.sink_tokens) + " and " +
-                       std::to_string(asked.recent_tokens) + " tokens exceed the context of " +
-                       std::to_string(most));
-  }
-  const std::size_t recent =
-      asked.recent_tokens == 0 ? most - asked.sink_tokens : asked.recent_tokens;
-  if (recent < kRecentMin) {
-    return failure(ErrorCode::kInvalidArgument,
-                   "sliding_window: recent_tokens must be at least " + std::to_string(kRecentMin));
-  }
-  return Window{.cells = asked.sink_tokens + recent, .sink = asked.sink_tokens};
 }
 
 // Samples an answer token by token. Lives on the model's thread; its caller waits.
@@ -93,11 +70,8 @@ class AnswerReader final : public RowReader {
     emit(stops_.flush());
     answer_.kv = report->lookup;
     answer_.tokens_computed = report->computed;
-    if (report->forgotten > 0) {
-      answer_.lossy = true;
-      answer_.lossy_reason = "a sliding window forgot " + std::to_string(report->forgotten) +
-                             " tokens behind the first ones";
-    }
+    answer_.lossy_reason = lossy_reason(*report);
+    answer_.lossy = !answer_.lossy_reason.empty();
     answer_.ms = ms_since(start_);
     done_.set_value(std::move(answer_));
   }
@@ -261,6 +235,30 @@ Result<ContinuationScores> GeneratorImpl::score(const ScoreRequest& request) {
     scores.tokens_computed += score.report.computed;
   }
   return scores;
+}
+
+Result<TextScore> GeneratorImpl::score_text(const TextScoreRequest& request) {
+  // More rows of logits in one pass are memory without speed.
+  constexpr std::size_t kRowsAtOnce = 256;
+  INCIPIT_TRY(TokenVector text, tokens(request));
+  const std::size_t scored = request.scored_tokens == 0 ? text.size() - 1 : request.scored_tokens;
+  if (scored == 0 || scored >= text.size())
+    return failure(ErrorCode::kInvalidArgument, "scored_tokens: the text has " +
+                                                    std::to_string(text.size()) +
+                                                    " tokens, of which the first has no score");
+  const bool at_once = !request.sliding_window && scored <= kRowsAtOnce;
+  TokenVector tail(text.end() - static_cast<std::ptrdiff_t>(scored), text.end());
+  text.resize(at_once ? text.size() - 1 : text.size() - scored);
+  Job job = job_of(request, std::move(text));
+  if (at_once) job.logits_rows = scored;
+  if (request.sliding_window) {
+    INCIPIT_TRY(job.window, window_of(*request.sliding_window, loaded_.runtime->limits()));
+  }
+  std::promise<Result<TextScore>> done;
+  std::future<Result<TextScore>> score = done.get_future();
+  job.reader = std::make_unique<TextReader>(std::move(tail), request.on_tokens, std::move(done));
+  INCIPIT_TRY_VOID(scheduler_.submit(std::move(job)));
+  return score.get();
 }
 
 Result<KvLookup> GeneratorImpl::explain(const PromptRequest& request) {

@@ -30,6 +30,7 @@ class GeneratorImpl final : public Generator {
 
   Result<Generated> generate(const GenerateRequest& request) override;
   Result<ContinuationScores> score(const ScoreRequest& request) override;
+  Result<TextScore> score_text(const TextScoreRequest& request) override;
   Result<TokenVector> tokens(const PromptRequest& request) override;
   [[nodiscard]] std::string text(TokenSpan tokens) const override;
   Result<KvLookup> explain(const PromptRequest& request) override;

@@ -3,7 +3,7 @@
 
 import unittest
 
-from program import DONE, FAILED, MODEL, USAGE, ProgramTest, run
+from program import DONE, FAILED, MODEL, ROOT, USAGE, ProgramTest, run
 
 
 class Kv(ProgramTest):
@@ -39,6 +39,17 @@ class Kv(ProgramTest):
         self.assertIn(b"after a restart", ended.out)
         for lie in (b"NOT A HIT", b"DIFFERENT"):
             self.assertNotIn(lie, ended.out)
+
+    def test_bench_window(self):
+        flags = ("-m", MODEL, "--ctx-size", "512", "--precision", "f32")
+        ended = self.expect(run("bench", "window", *flags, "--window", "64", "--tokens", "256",
+                                ROOT / "README.md"), DONE)
+        self.assertIn(b"256 tokens under a window of 64", ended.out)
+        self.assertIn(b"computed anew", ended.out)
+        # 255 tokens went through: 191 behind the window, in slides of 7.
+        self.assertIn(b"lossy: a sliding window forgot 196 tokens", ended.out)
+        self.expect(run("bench", "window", *flags, "--window", "600"), USAGE, "--window")
+        self.expect(run("bench", "window", *flags, self.folder / "missing.md"), FAILED, "missing")
 
 
 if __name__ == "__main__":
