@@ -33,10 +33,23 @@ struct Turn {
   std::string content;
 };
 
+// Lossy: passages of a prompt, such as retrieved ones, that come again in another order or behind
+// other tokens. All but the first `recompute_tokens` of each take the cells that they had wherever
+// they were computed first, moved to their new positions. A passage is found by its tokens.
+struct Passages {
+  struct Range {
+    std::size_t begin = 0;  // Tokens [begin, end) of PromptRequest::tokens.
+    std::size_t end = 0;
+  };
+  std::vector<Range> ranges;  // Ascending and apart; the prompt goes on behind the last.
+  std::size_t recompute_tokens = 16;
+};
+
 // What to compute, and for whom. Tokens, if given, are used as they are in the place of turns.
 struct PromptRequest {
   std::vector<Turn> turns;
   TokenVector tokens;
+  Passages passages;           // Opt-in, with `tokens`.
   std::string tenant;          // Nothing cached crosses between tenants.
   bool reads_cache = true;     // False computes every token.
   bool writes_cache = true;    // False leaves nothing behind.
@@ -68,8 +81,8 @@ struct Generated {
   std::string text;
   TokenVector tokens;  // Chosen by the model, the one that ended it included.
   FinishReason finish = FinishReason::kStop;
-  bool lossy = false;                   // Not the answer to the whole prompt: a window slid.
-  std::string lossy_reason;             // What was left out; empty where not lossy.
+  bool lossy = false;                   // A window slid, or passages were moved.
+  std::string lossy_reason;             // What was forgotten or moved; empty where not lossy.
   std::vector<TokenLogprobs> logprobs;  // Of each token, if asked for.
   KvLookup kv;
   std::size_t tokens_computed = 0;  // Of prompt and answer, by the model.
@@ -85,6 +98,8 @@ struct ContinuationScores {
   std::vector<double> log_probabilities;  // Of each continuation, natural logarithm.
   KvLookup kv;                            // Of the first.
   std::size_t tokens_computed = 0;        // For all of them together.
+  bool lossy = false;                     // Of any.
+  std::string lossy_reason;
 };
 
 // How likely the model finds the end of a text, token by token.
@@ -119,6 +134,7 @@ struct GeneratorCounters {
   std::uint64_t decode_rows = 0;  // Of these, single tokens of answers.
   std::uint64_t preempted = 0;    // Requests that started again for want of cells.
   std::uint64_t slides = 0;       // Of windows, lossy.
+  std::uint64_t moved = 0;        // Tokens of passages that were not computed in place, lossy.
 };
 
 class Generator {
@@ -135,6 +151,8 @@ class Generator {
   // With a window, or many scored tokens, one token a pass, as when the model wrote them.
   virtual Result<TextScore> score_text(const TextScoreRequest& request) = 0;
 
+  // The tokens of a piece of text, without a template around it: for prompts made of parts.
+  virtual Result<TokenVector> plain_tokens(std::string_view text) = 0;
   // The tokens that a request's turns become.
   virtual Result<TokenVector> tokens(const PromptRequest& request) = 0;
   [[nodiscard]] virtual std::string text(TokenSpan tokens) const = 0;

@@ -24,8 +24,9 @@ Error cancelled() { return {ErrorCode::kCancelled, "the caller gave up"}; }
 
 }  // namespace
 
-Batcher::Batcher(model::Runtime& runtime, kv::PrefixCache& cache, BatcherLimits limits)
-    : runtime_(runtime), cache_(cache), limits_(limits) {}
+Batcher::Batcher(model::Runtime& runtime, kv::PrefixCache& cache, BatcherLimits limits,
+                 kv::FragmentCache* fragments)
+    : runtime_(runtime), cache_(cache), limits_(limits), fragments_(fragments) {}
 
 Batcher::~Batcher() { cancel_all(); }
 
@@ -58,27 +59,9 @@ void Batcher::add(JobId id, Job job) {
     task->job.reader->finish(failure(ErrorCode::kInvalidArgument, std::move(wrong)));
     return;
   }
+  if (fragments_ == nullptr || !runtime_.limits().can_move) task->job.passages = {};
   served(task->job.tenant);
   waiting_.push_back(std::move(task));
-}
-
-std::string Batcher::wrong_with(const Job& job) const {
-  const model::Limits& limits = runtime_.limits();
-  const bool slides = job.window.cells > 0;
-  if (job.logits_rows == 0 || job.logits_rows > job.tokens.size())
-    return "a prompt needs tokens, and logits rows that lie in it";
-  if (slides && (job.window.sink >= job.window.cells || job.logits_rows > 1 ||
-                 job.window.cells > limits.context_tokens || !limits.can_move))
-    return "a window must hold more than its sink and fit into the context of a runtime that can "
-           "move cells, and gives one row of logits";
-  if (!slides && job.tokens.size() > limits.context_tokens)
-    return "the prompt has " + std::to_string(job.tokens.size()) + " tokens, the context holds " +
-           std::to_string(limits.context_tokens);
-  if (std::ranges::any_of(job.tokens, [&](Token token) {
-        return token < 0 || static_cast<std::size_t>(token) >= limits.vocabulary;
-      }))
-    return "a token is not in the vocabulary";
-  return "";
 }
 
 void Batcher::cancel(JobId id) {
@@ -98,7 +81,7 @@ Batcher::Task* Batcher::running(JobId id) const {
 bool Batcher::step() {
   start_waiting();
   while (true) {
-    if (!slide_windows()) {
+    if (!slide_windows() || !place_passages()) {
       give_way();
       continue;
     }
@@ -126,46 +109,6 @@ void Batcher::give_way() {
   finish(youngest, Error{ErrorCode::kResourceExhausted,
                          "the KV cells do not hold " + std::to_string(youngest.job.tokens.size()) +
                              " tokens; raise --ctx-size"});
-}
-
-// Makes room in every window that is full. Errors: kResourceExhausted; a job that fails otherwise
-// is finished with its error.
-Result<void> Batcher::slide_windows() {
-  std::vector<Task*> full;
-  for (const auto& task : running_) {
-    const std::size_t cells = task->job.window.cells;
-    if (cells > 0 && task->sequence.length() >= cells) full.push_back(task.get());
-  }
-  for (Task* task : full) {
-    auto slid = slide(*task);
-    if (slid) continue;
-    if (slid.error().code == ErrorCode::kResourceExhausted) return slid;
-    finish(*task, std::move(slid).error());
-  }
-  return {};
-}
-
-Result<void> Batcher::slide(Task& task) {
-  const Window& window = task.job.window;
-  if (task.is_exact()) commit_prompt(task);
-  task.lease = {};  // What it matched may go: the cells are about to become its own.
-  INCIPIT_TRY_VOID(
-      runtime_.slide(task.sequence.id(), {.sink = window.sink, .dropped = window.step()}));
-  task.forgotten += window.step();
-  task.report.forgotten = task.forgotten;
-  ++counters_.slides;
-  return {};
-}
-
-// The last moment at which the cells are those of their tokens. What is not of the prompt would be
-// copied by the slide for nobody.
-void Batcher::commit_prompt(const Task& task) {
-  if (!task.job.writes_cache) return;
-  const std::size_t length = std::min(task.prompt_size, task.computed());
-  auto fork = model::Sequence::fork(runtime_, task.sequence.id(), length);
-  if (!fork) return;  // The cache does without.
-  cache_.commit(task.job.tenant, TokenSpan(task.job.tokens).first(length), std::move(*fork),
-                task.job.commit);
 }
 
 // Starts what may start: of each tenant in the order of arrival, the least served first.
@@ -197,7 +140,9 @@ void Batcher::start_waiting() {
 bool Batcher::start(Task& task) {
   if (task.waits_for != 0) {
     const Task* other = running(task.waits_for);
-    if (other != nullptr && other->is_exact() && other->computed() < task.waits_until) return false;
+    if (other != nullptr && other->exact_end >= task.waits_until &&
+        other->computed() < task.waits_until)
+      return false;
     task.waits_for = 0;
   }
   std::size_t limit = task.job.tokens.size() - task.job.logits_rows;
@@ -210,9 +155,9 @@ bool Batcher::start(Task& task) {
   Task* best = nullptr;
   std::size_t shared = 0;
   for (const auto& other : running_) {
-    if (other->job.tenant != task.job.tenant || !other->job.reads_cache || !other->is_exact())
-      continue;
-    const std::size_t agree = agreeing(TokenSpan(task.job.tokens).first(limit), other->job.tokens);
+    if (other->job.tenant != task.job.tenant || !other->job.reads_cache) continue;
+    const std::size_t agree = std::min(
+        agreeing(TokenSpan(task.job.tokens).first(limit), other->job.tokens), other->exact_end);
     if (agree <= shared) continue;
     shared = agree;
     best = other.get();
@@ -243,8 +188,7 @@ bool Batcher::start(Task& task) {
 
 std::size_t Batcher::piece_size(const Task& task, std::size_t rows) const {
   const std::size_t left = task.left();
-  const Window& window = task.job.window;
-  if (window.cells > 0) rows = std::min(rows, window.cells - task.sequence.length());
+  rows = std::min(rows, room(task));
   const std::size_t wanted = task.computed() < task.prompt_size ? task.job.logits_rows : 1;
   if (left <= rows) return left;
   // The rows that are read come in one piece.
@@ -288,6 +232,8 @@ void Batcher::preempt(Task& task) {
   back->lease = {};
   back->sequence = {};
   back->forgotten = 0;  // It slides again at the same lengths.
+  back->passage = 0;
+  back->exact_end = Task::kAll;
   // What was appended counts as prompt when the job starts again; its last row is read next.
   if (back->job.tokens.size() > back->prompt_size) back->job.logits_rows = 1;
   back->prompt_size = back->job.tokens.size();
@@ -346,9 +292,12 @@ void Batcher::finish(Task& task, std::optional<Error> error) {
   INCIPIT_CHECK(place != running_.end(), "a job finished that does not run");
   const TaskPointer gone = std::move(*place);
   running_.erase(place);
-  const std::size_t length = gone->sequence.is_open() ? gone->computed() : 0;
+  const std::size_t length =
+      gone->sequence.is_open() ? std::min(gone->computed(), gone->exact_end) : 0;
   const bool is_sound = !error || error->code == ErrorCode::kCancelled;
-  if (gone->job.writes_cache && is_sound && length > 0 && gone->is_exact()) {
+  if (is_sound && length > 0) keep_passages(*gone);
+  if (gone->job.writes_cache && is_sound && length > 0) {
+    gone->sequence.truncate(length);
     cache_.commit(gone->job.tenant, TokenSpan(gone->job.tokens).first(length),
                   std::move(gone->sequence), gone->job.commit);
   }

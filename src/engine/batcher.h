@@ -14,6 +14,9 @@
 // so at lengths that depend on nothing but the window, so its answer, too, is the same in any
 // crowd.
 //
+// A job with passages (lossy) takes their cells, but for the first few of each, from wherever they
+// were computed before. What it computed up to the first of them is exact and goes to the cache.
+//
 // By the law of model/runtime.h none of this changes a bit of any job's logits.
 // Confined to the model's thread.
 #pragma once
@@ -30,9 +33,11 @@
 #include <string>
 #include <vector>
 
+#include "incipit/generator.h"
 #include "incipit/kv.h"
 #include "incipit/result.h"
 #include "incipit/types.h"
+#include "kv/fragment_cache.h"
 #include "kv/prefix_cache.h"
 #include "model/runtime.h"
 
@@ -44,6 +49,7 @@ struct JobReport {
   std::size_t shared = 0;     // Of lookup.matched, tokens taken from a job still running.
   std::size_t computed = 0;   // Tokens given to the model for this job.
   std::size_t appended = 0;   // Tokens that the reader chose.
+  std::size_t moved = 0;      // Tokens whose cells came from other positions: lossy above 0, too.
   std::size_t forgotten = 0;  // Tokens that the window slid over: above 0 the answer is lossy.
 };
 
@@ -81,7 +87,8 @@ struct Job {
   std::size_t logits_rows = 1;  // Of the last tokens of the prompt; at least 1.
   bool reads_cache = true;
   bool writes_cache = true;
-  Window window;
+  Window window;      // Of a job without passages.
+  Passages passages;  // Of a job without a window.
   kv::CommitOptions commit;
   std::unique_ptr<RowReader> reader;
 };
@@ -98,6 +105,7 @@ struct BatcherCounters {
   std::uint64_t decode_rows = 0;  // Of these, one-token steps.
   std::uint64_t preempted = 0;    // Jobs sent back for want of cells.
   std::uint64_t slides = 0;       // Of windows.
+  std::uint64_t moved = 0;        // Tokens of passages that came from other positions.
   std::size_t jobs_most = 0;      // In one pass.
 };
 
@@ -105,8 +113,9 @@ class Batcher {
  public:
   using JobId = std::uint64_t;
 
-  // Runtime and cache must outlive the batcher.
-  Batcher(model::Runtime& runtime, kv::PrefixCache& cache, BatcherLimits limits);
+  // Runtime and caches must outlive the batcher. Without `fragments` passages are computed.
+  Batcher(model::Runtime& runtime, kv::PrefixCache& cache, BatcherLimits limits,
+          kv::FragmentCache* fragments = nullptr);
   ~Batcher();
   Batcher(const Batcher&) = delete;
   Batcher& operator=(const Batcher&) = delete;
@@ -134,9 +143,12 @@ class Batcher {
     JobId waits_for = 0;  // Computes the same opening; 0: nobody.
     std::size_t waits_until = 0;
     std::size_t forgotten = 0;  // Tokens that have no cells any more.
+    std::size_t passage = 0;    // The next of job.passages.
+    // Up to here the cells are those of a run alone: a match may go so far, and a commit.
+    std::size_t exact_end = kAll;
+    static constexpr std::size_t kAll = ~std::size_t{0};
 
-    // The sequence has the cells of its tokens, all of them.
-    [[nodiscard]] bool is_exact() const { return forgotten == 0; }
+    [[nodiscard]] bool is_exact() const { return exact_end == kAll; }
     [[nodiscard]] std::size_t computed() const { return forgotten + sequence.length(); }
     [[nodiscard]] std::size_t left() const { return job.tokens.size() - computed(); }
   };
@@ -154,6 +166,12 @@ class Batcher {
   Result<void> slide_windows();
   Result<void> slide(Task& task);
   void commit_prompt(const Task& task);
+  Result<void> place_passages();
+  Result<void> place_passages(Task& task);
+  [[nodiscard]] kv::FragmentKey key_of(const Task& task, std::size_t passage) const;
+  void keep_passages(Task& task);
+  void keep_passage(const Task& task);
+  [[nodiscard]] std::size_t room(const Task& task) const;
   std::vector<Piece> plan();
   [[nodiscard]] std::size_t piece_size(const Task& task, std::size_t rows) const;
   Result<model::Logits> evaluate(std::span<const Piece> pieces);
@@ -167,6 +185,7 @@ class Batcher {
   model::Runtime& runtime_;
   kv::PrefixCache& cache_;
   BatcherLimits limits_;
+  kv::FragmentCache* fragments_;                 // May be null.
   std::deque<TaskPointer> waiting_;              // In the order of their ids.
   std::vector<TaskPointer> running_;             // Likewise.
   std::map<std::string, std::uint64_t> served_;  // Rows of each tenant with jobs.

@@ -87,6 +87,8 @@ TokenVector count_from(Token first, std::size_t count) {
 class WindowTest : public testing::Test {
  protected:
   void open(test::FakeOptions options, BatcherLimits limits = {}) {
+    batcher_.reset();
+    cache_.reset();  // Its cells lie in the runtime.
     runtime_ = std::make_unique<FakeRuntime>(options);
     cache_ = std::make_unique<kv::PrefixCache>(*runtime_, nullptr, KvOptions{}, [] { return 0; });
     batcher_ = std::make_unique<Batcher>(*runtime_, *cache_, limits);

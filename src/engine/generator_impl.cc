@@ -151,11 +151,12 @@ GeneratorImpl::GeneratorImpl(LoadedModel& loaded, std::unique_ptr<store::StateFo
       prompt_text_(*loaded.tokenizer, special_),
       folder_(std::move(folder)),
       cache_(*loaded.runtime, folder_.get(), options.kv, steady_ms),
+      fragments_(options.kv.passage_bytes),
       scheduler_(*loaded.runtime, cache_,
                  {.jobs_max = options.jobs_max,
                   .rows_max = options.pass_tokens,
                   .rows_max_alone = std::max<std::size_t>(options.pass_tokens, 1024)},
-                 options.queue_max) {}
+                 options.queue_max, &fragments_) {}
 
 Job GeneratorImpl::job_of(const PromptRequest& request, TokenVector tokens) const {
   return {.tenant = request.tenant,
@@ -164,6 +165,7 @@ Job GeneratorImpl::job_of(const PromptRequest& request, TokenVector tokens) cons
           .reads_cache = request.reads_cache,
           .writes_cache = request.writes_cache,
           .window = {},
+          .passages = request.passages,
           .commit = {.priority = request.priority,
                      .protect_ms = request.protect_s * kMsPerSecond,
                      .ttl_ms = request.ttl_s * kMsPerSecond},
@@ -174,6 +176,8 @@ Result<TokenVector> GeneratorImpl::tokens(const PromptRequest& request) {
   if (request.tenant.starts_with('\0'))
     return failure(ErrorCode::kInvalidArgument, "tenant: a name must not begin with NUL");
   if (!request.tokens.empty()) return request.tokens;
+  if (!request.passages.ranges.empty())
+    return failure(ErrorCode::kInvalidArgument, "passages: they are ranges of tokens; give tokens");
   if (request.turns.empty())
     return failure(ErrorCode::kInvalidArgument, "a request needs turns or tokens");
   std::vector<model::ChatMessage> messages;
@@ -231,6 +235,8 @@ Result<ContinuationScores> GeneratorImpl::score(const ScoreRequest& request) {
   for (auto& tail : tails) {
     INCIPIT_TRY(const TailScore score, tail.get());
     if (scores.log_probabilities.empty()) scores.kv = score.report.lookup;
+    if (!scores.lossy) scores.lossy_reason = lossy_reason(score.report);
+    scores.lossy = !scores.lossy_reason.empty();
     scores.log_probabilities.push_back(score.log_probability);
     scores.tokens_computed += score.report.computed;
   }
@@ -299,7 +305,8 @@ GeneratorCounters GeneratorImpl::counters() {
                 .rows = batcher.rows,
                 .decode_rows = batcher.decode_rows,
                 .preempted = batcher.preempted,
-                .slides = batcher.slides};
+                .slides = batcher.slides,
+                .moved = batcher.moved};
   });
   return counters;
 }

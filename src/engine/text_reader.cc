@@ -32,6 +32,8 @@ Result<Window> window_of(const SlidingWindow& asked, const model::Limits& limits
 }
 
 std::string lossy_reason(const JobReport& report) {
+  if (report.moved > 0)
+    return std::to_string(report.moved) + " tokens of passages were computed in another place";
   if (report.forgotten == 0) return "";
   return "a sliding window forgot " + std::to_string(report.forgotten) +
          " tokens behind the first ones";

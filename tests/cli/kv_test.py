@@ -51,6 +51,14 @@ class Kv(ProgramTest):
         self.expect(run("bench", "window", *flags, "--window", "600"), USAGE, "--window")
         self.expect(run("bench", "window", *flags, self.folder / "missing.md"), FAILED, "missing")
 
+    def test_bench_fragments(self):
+        ended = self.expect(run("bench", "fragments", "-m", MODEL, "--ctx-size", "2048",
+                                "--questions", "2", "--bytes", "300", "--answer", "4",
+                                ROOT / "README.md"), DONE)
+        self.assertIn(b"2 questions", ended.out)
+        for way in (b"all computed", b"moved, head of 0", b"moved, head of 16"):
+            self.assertIn(way, ended.out)
+
 
 if __name__ == "__main__":
     unittest.main()
