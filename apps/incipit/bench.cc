@@ -10,9 +10,11 @@
 #include <system_error>
 #include <utility>
 
+#include "incipit/bench_fragments.h"
 #include "incipit/bench_kv.h"
 #include "incipit/bench_output.h"
 #include "incipit/bench_run.h"
+#include "incipit/bench_window.h"
 #include "incipit/command.h"
 #include "incipit/engine_flags.h"
 #include "incipit/exit_code.h"
@@ -26,7 +28,9 @@ namespace {
 constexpr const char* kUsage =
     "Usage: incipit bench classify [FLAGS]\n\n"
     "  classify   time a task on whole prompts and on the shared prefix\n"
-    "  kv         time cached prefixes: live, restored, and shared by many callers\n\n"
+    "  kv         time cached prefixes: live, restored, and shared by many callers\n"
+    "  window     what a sliding window loses, and what it costs\n"
+    "  fragments  what passages in a new order lose and save when their cells are moved\n\n"
     "incipit bench classify --help tells more.\n";
 
 constexpr const char* kDescription =
@@ -181,6 +185,8 @@ int run_bench(std::span<const std::string> arguments, const Surroundings& around
   const std::string name = arguments.empty() ? "" : arguments.front();
   if (name == "classify") return bench_classify(arguments.subspan(1), around);
   if (name == "kv") return bench_kv(arguments.subspan(1), around);
+  if (name == "fragments") return bench_fragments(arguments.subspan(1), around);
+  if (name == "window") return bench_window(arguments.subspan(1), around);
   const bool help = name == "--help" || name == "-h";
   if (!help && !name.empty()) {
     std::fprintf(around.err, "incipit bench: there is no benchmark '%s'\n\n",

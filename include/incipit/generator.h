@@ -9,12 +9,13 @@
 //
 // Each call pays only for tokens that nobody has computed before. Calls from any number of threads
 // share the model's passes. Where exact() is true the text is the same to the last bit, cold or
-// cached, alone or in a crowd.
+// cached, alone or in a crowd. What a request asks for beyond that is marked lossy.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,10 +33,23 @@ struct Turn {
   std::string content;
 };
 
+// Lossy: passages of a prompt, such as retrieved ones, that come again in another order or behind
+// other tokens. All but the first `recompute_tokens` of each take the cells that they had wherever
+// they were computed first, moved to their new positions. A passage is found by its tokens.
+struct Passages {
+  struct Range {
+    std::size_t begin = 0;  // Tokens [begin, end) of PromptRequest::tokens.
+    std::size_t end = 0;
+  };
+  std::vector<Range> ranges;  // Ascending and apart; the prompt goes on behind the last.
+  std::size_t recompute_tokens = 16;
+};
+
 // What to compute, and for whom. Tokens, if given, are used as they are in the place of turns.
 struct PromptRequest {
   std::vector<Turn> turns;
   TokenVector tokens;
+  Passages passages;           // Opt-in, with `tokens`.
   std::string tenant;          // Nothing cached crosses between tenants.
   bool reads_cache = true;     // False computes every token.
   bool writes_cache = true;    // False leaves nothing behind.
@@ -44,7 +58,16 @@ struct PromptRequest {
   std::int64_t ttl_s = 0;      // Life of what is cached; 0: no end.
 };
 
+// Lossy, to go on beyond the context: the model sees the first tokens and the latest ones, at
+// constant memory and time (StreamingLLM, arXiv 2309.17453). What lies between is forgotten, an
+// eighth of the window at a time. Prompts may be of any length, too.
+struct SlidingWindow {
+  std::size_t sink_tokens = 4;    // Of the opening, which attention leans on.
+  std::size_t recent_tokens = 0;  // 0: as many as the context holds.
+};
+
 struct GenerateRequest : PromptRequest {
+  std::optional<SlidingWindow> sliding_window;
   std::size_t tokens_max = 256;
   SamplingOptions sampling;
   // Receives the text as it comes, in whole characters, on the model's thread: return soon. False
@@ -58,6 +81,8 @@ struct Generated {
   std::string text;
   TokenVector tokens;  // Chosen by the model, the one that ended it included.
   FinishReason finish = FinishReason::kStop;
+  bool lossy = false;                   // A window slid, or passages were moved.
+  std::string lossy_reason;             // What was forgotten or moved; empty where not lossy.
   std::vector<TokenLogprobs> logprobs;  // Of each token, if asked for.
   KvLookup kv;
   std::size_t tokens_computed = 0;  // Of prompt and answer, by the model.
@@ -73,6 +98,23 @@ struct ContinuationScores {
   std::vector<double> log_probabilities;  // Of each continuation, natural logarithm.
   KvLookup kv;                            // Of the first.
   std::size_t tokens_computed = 0;        // For all of them together.
+  bool lossy = false;                     // Of any.
+  std::string lossy_reason;
+};
+
+// How likely the model finds the end of a text, token by token.
+struct TextScoreRequest : PromptRequest {
+  std::size_t scored_tokens = 0;  // Of the end; 0: all but the first.
+  std::optional<SlidingWindow> sliding_window;
+  // Called with how many were scored, on the model's thread. False ends the scoring.
+  std::function<bool(std::size_t)> on_tokens;
+};
+
+struct TextScore {
+  std::vector<double> log_probabilities;  // Of each scored token, natural logarithm.
+  KvLookup kv;
+  bool lossy = false;
+  std::string lossy_reason;
 };
 
 struct GeneratorOptions {
@@ -91,6 +133,8 @@ struct GeneratorCounters {
   std::uint64_t rows = 0;         // Tokens given to the model.
   std::uint64_t decode_rows = 0;  // Of these, single tokens of answers.
   std::uint64_t preempted = 0;    // Requests that started again for want of cells.
+  std::uint64_t slides = 0;       // Of windows, lossy.
+  std::uint64_t moved = 0;        // Tokens of passages that were not computed in place, lossy.
 };
 
 class Generator {
@@ -104,6 +148,11 @@ class Generator {
   // The log probabilities of continuations. They share their prompt's passes.
   virtual Result<ContinuationScores> score(const ScoreRequest& request) = 0;
 
+  // With a window, or many scored tokens, one token a pass, as when the model wrote them.
+  virtual Result<TextScore> score_text(const TextScoreRequest& request) = 0;
+
+  // The tokens of a piece of text, without a template around it: for prompts made of parts.
+  virtual Result<TokenVector> plain_tokens(std::string_view text) = 0;
   // The tokens that a request's turns become.
   virtual Result<TokenVector> tokens(const PromptRequest& request) = 0;
   [[nodiscard]] virtual std::string text(TokenSpan tokens) const = 0;

@@ -30,6 +30,8 @@ struct KvOptions {
   // Folder for prefixes that survive a restart; empty switches the level off.
   std::string folder;
   std::size_t folder_bytes = std::size_t{4} << 30U;
+  // Memory for passages (PromptRequest::passages); 0: passages are always computed.
+  std::size_t passage_bytes = std::size_t{256} << 20U;
 };
 
 // Why a prompt was not matched further.

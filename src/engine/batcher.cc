@@ -24,8 +24,9 @@ Error cancelled() { return {ErrorCode::kCancelled, "the caller gave up"}; }
 
 }  // namespace
 
-Batcher::Batcher(model::Runtime& runtime, kv::PrefixCache& cache, BatcherLimits limits)
-    : runtime_(runtime), cache_(cache), limits_(limits) {}
+Batcher::Batcher(model::Runtime& runtime, kv::PrefixCache& cache, BatcherLimits limits,
+                 kv::FragmentCache* fragments)
+    : runtime_(runtime), cache_(cache), limits_(limits), fragments_(fragments) {}
 
 Batcher::~Batcher() { cancel_all(); }
 
@@ -54,21 +55,11 @@ void Batcher::add(JobId id, Job job) {
   task->id = id;
   task->job = std::move(job);
   task->prompt_size = task->job.tokens.size();
-  const model::Limits& limits = runtime_.limits();
-  std::string wrong;
-  if (task->job.logits_rows == 0 || task->job.logits_rows > task->prompt_size)
-    wrong = "a prompt needs tokens, and logits rows that lie in it";
-  else if (task->prompt_size > limits.context_tokens)
-    wrong = "the prompt has " + std::to_string(task->prompt_size) + " tokens, the context holds " +
-            std::to_string(limits.context_tokens);
-  else if (std::ranges::any_of(task->job.tokens, [&](Token token) {
-             return token < 0 || static_cast<std::size_t>(token) >= limits.vocabulary;
-           }))
-    wrong = "a token is not in the vocabulary";
-  if (!wrong.empty()) {
+  if (std::string wrong = wrong_with(task->job); !wrong.empty()) {
     task->job.reader->finish(failure(ErrorCode::kInvalidArgument, std::move(wrong)));
     return;
   }
+  if (fragments_ == nullptr || !runtime_.limits().can_move) task->job.passages = {};
   served(task->job.tenant);
   waiting_.push_back(std::move(task));
 }
@@ -90,6 +81,10 @@ Batcher::Task* Batcher::running(JobId id) const {
 bool Batcher::step() {
   start_waiting();
   while (true) {
+    if (!slide_windows() || !place_passages()) {
+      give_way();
+      continue;
+    }
     const std::vector<Piece> pieces = plan();
     if (pieces.empty()) break;
     const auto logits = evaluate(pieces);
@@ -145,10 +140,13 @@ void Batcher::start_waiting() {
 bool Batcher::start(Task& task) {
   if (task.waits_for != 0) {
     const Task* other = running(task.waits_for);
-    if (other != nullptr && other->computed() < task.waits_until) return false;
+    if (other != nullptr && other->exact_end >= task.waits_until &&
+        other->computed() < task.waits_until)
+      return false;
     task.waits_for = 0;
   }
-  const std::size_t limit = task.job.tokens.size() - task.job.logits_rows;
+  std::size_t limit = task.job.tokens.size() - task.job.logits_rows;
+  if (task.job.window.cells > 0) limit = std::min(limit, task.job.window.cells);
   const kv::Wanted wanted{.tenant = task.job.tenant, .tokens = task.job.tokens, .limit = limit};
   if (!task.job.reads_cache) {
     if (auto empty = model::Sequence::create(runtime_)) task.sequence = std::move(*empty);
@@ -158,7 +156,8 @@ bool Batcher::start(Task& task) {
   std::size_t shared = 0;
   for (const auto& other : running_) {
     if (other->job.tenant != task.job.tenant || !other->job.reads_cache) continue;
-    const std::size_t agree = agreeing(TokenSpan(task.job.tokens).first(limit), other->job.tokens);
+    const std::size_t agree = std::min(
+        agreeing(TokenSpan(task.job.tokens).first(limit), other->job.tokens), other->exact_end);
     if (agree <= shared) continue;
     shared = agree;
     best = other.get();
@@ -189,6 +188,7 @@ bool Batcher::start(Task& task) {
 
 std::size_t Batcher::piece_size(const Task& task, std::size_t rows) const {
   const std::size_t left = task.left();
+  rows = std::min(rows, room(task));
   const std::size_t wanted = task.computed() < task.prompt_size ? task.job.logits_rows : 1;
   if (left <= rows) return left;
   // The rows that are read come in one piece.
@@ -231,6 +231,9 @@ void Batcher::preempt(Task& task) {
   running_.erase(place);
   back->lease = {};
   back->sequence = {};
+  back->forgotten = 0;  // It slides again at the same lengths.
+  back->passage = 0;
+  back->exact_end = Task::kAll;
   // What was appended counts as prompt when the job starts again; its last row is read next.
   if (back->job.tokens.size() > back->prompt_size) back->job.logits_rows = 1;
   back->prompt_size = back->job.tokens.size();
@@ -276,8 +279,9 @@ void Batcher::read(Task& task, const model::Logits& logits, std::size_t first_ro
                    std::size_t rows) {
   auto next = task.job.reader->read(logits, first_row, rows);
   if (!next) return finish(task, next.error());
-  if (!*next || task.job.tokens.size() >= runtime_.limits().context_tokens)
-    return finish(task, std::nullopt);
+  const bool is_full =
+      task.job.window.cells == 0 && task.job.tokens.size() >= runtime_.limits().context_tokens;
+  if (!*next || is_full) return finish(task, std::nullopt);
   task.job.tokens.push_back(**next);
   ++task.report.appended;
 }
@@ -288,9 +292,12 @@ void Batcher::finish(Task& task, std::optional<Error> error) {
   INCIPIT_CHECK(place != running_.end(), "a job finished that does not run");
   const TaskPointer gone = std::move(*place);
   running_.erase(place);
-  const std::size_t length = gone->sequence.is_open() ? gone->computed() : 0;
+  const std::size_t length =
+      gone->sequence.is_open() ? std::min(gone->computed(), gone->exact_end) : 0;
   const bool is_sound = !error || error->code == ErrorCode::kCancelled;
+  if (is_sound && length > 0) keep_passages(*gone);
   if (gone->job.writes_cache && is_sound && length > 0) {
+    gone->sequence.truncate(length);
     cache_.commit(gone->job.tenant, TokenSpan(gone->job.tokens).first(length),
                   std::move(gone->sequence), gone->job.commit);
   }

@@ -10,10 +10,18 @@
 // nobody has computed yet wait for the first of them to compute it, and fork from it. What a job
 // has computed goes to the cache, also where the caller gave up.
 //
+// A job with a window (lossy) forgets its middle tokens each time that the window is full. It does
+// so at lengths that depend on nothing but the window, so its answer, too, is the same in any
+// crowd.
+//
+// A job with passages (lossy) takes their cells, but for the first few of each, from wherever they
+// were computed before. What it computed up to the first of them is exact and goes to the cache.
+//
 // By the law of model/runtime.h none of this changes a bit of any job's logits.
 // Confined to the model's thread.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -25,9 +33,11 @@
 #include <string>
 #include <vector>
 
+#include "incipit/generator.h"
 #include "incipit/kv.h"
 #include "incipit/result.h"
 #include "incipit/types.h"
+#include "kv/fragment_cache.h"
 #include "kv/prefix_cache.h"
 #include "model/runtime.h"
 
@@ -36,9 +46,11 @@ namespace incipit::engine {
 // What became of a job.
 struct JobReport {
   KvLookup lookup;
-  std::size_t shared = 0;    // Of lookup.matched, tokens taken from a job still running.
-  std::size_t computed = 0;  // Tokens given to the model for this job.
-  std::size_t appended = 0;  // Tokens that the reader chose.
+  std::size_t shared = 0;     // Of lookup.matched, tokens taken from a job still running.
+  std::size_t computed = 0;   // Tokens given to the model for this job.
+  std::size_t appended = 0;   // Tokens that the reader chose.
+  std::size_t moved = 0;      // Tokens whose cells came from other positions: lossy above 0, too.
+  std::size_t forgotten = 0;  // Tokens that the window slid over: above 0 the answer is lossy.
 };
 
 // Makes tokens, or anything else, out of logits. Called on the model's thread.
@@ -57,12 +69,26 @@ class RowReader {
   virtual void finish(Result<JobReport> report) = 0;
 };
 
+// A window over a text of any length: its first tokens and its latest ones. `cells` 0: no window.
+struct Window {
+  std::size_t cells = 0;
+  std::size_t sink = 0;  // Below cells.
+
+  // A slide forgets several tokens at once: INT8 and bf16 keys are rounded each time they move.
+  [[nodiscard]] std::size_t step() const {
+    return std::max<std::size_t>((cells - sink) / kSlidesOfACell, 1);
+  }
+  static constexpr std::size_t kSlidesOfACell = 8;
+};
+
 struct Job {
   std::string tenant;
   TokenVector tokens;
   std::size_t logits_rows = 1;  // Of the last tokens of the prompt; at least 1.
   bool reads_cache = true;
   bool writes_cache = true;
+  Window window;      // Of a job without passages.
+  Passages passages;  // Of a job without a window.
   kv::CommitOptions commit;
   std::unique_ptr<RowReader> reader;
 };
@@ -78,6 +104,8 @@ struct BatcherCounters {
   std::uint64_t rows = 0;         // Tokens given to evaluate().
   std::uint64_t decode_rows = 0;  // Of these, one-token steps.
   std::uint64_t preempted = 0;    // Jobs sent back for want of cells.
+  std::uint64_t slides = 0;       // Of windows.
+  std::uint64_t moved = 0;        // Tokens of passages that came from other positions.
   std::size_t jobs_most = 0;      // In one pass.
 };
 
@@ -85,8 +113,9 @@ class Batcher {
  public:
   using JobId = std::uint64_t;
 
-  // Runtime and cache must outlive the batcher.
-  Batcher(model::Runtime& runtime, kv::PrefixCache& cache, BatcherLimits limits);
+  // Runtime and caches must outlive the batcher. Without `fragments` passages are computed.
+  Batcher(model::Runtime& runtime, kv::PrefixCache& cache, BatcherLimits limits,
+          kv::FragmentCache* fragments = nullptr);
   ~Batcher();
   Batcher(const Batcher&) = delete;
   Batcher& operator=(const Batcher&) = delete;
@@ -113,8 +142,14 @@ class Batcher {
     JobReport report;
     JobId waits_for = 0;  // Computes the same opening; 0: nobody.
     std::size_t waits_until = 0;
+    std::size_t forgotten = 0;  // Tokens that have no cells any more.
+    std::size_t passage = 0;    // The next of job.passages.
+    // Up to here the cells are those of a run alone: a match may go so far, and a commit.
+    std::size_t exact_end = kAll;
+    static constexpr std::size_t kAll = ~std::size_t{0};
 
-    [[nodiscard]] std::size_t computed() const { return sequence.length(); }
+    [[nodiscard]] bool is_exact() const { return exact_end == kAll; }
+    [[nodiscard]] std::size_t computed() const { return forgotten + sequence.length(); }
     [[nodiscard]] std::size_t left() const { return job.tokens.size() - computed(); }
   };
   using TaskPointer = std::unique_ptr<Task>;
@@ -127,6 +162,16 @@ class Batcher {
   void start_waiting();
   bool start(Task& task);
   [[nodiscard]] Task* running(JobId id) const;
+  [[nodiscard]] std::string wrong_with(const Job& job) const;
+  Result<void> slide_windows();
+  Result<void> slide(Task& task);
+  void commit_prompt(const Task& task);
+  Result<void> place_passages();
+  Result<void> place_passages(Task& task);
+  [[nodiscard]] kv::FragmentKey key_of(const Task& task, std::size_t passage) const;
+  void keep_passages(Task& task);
+  void keep_passage(const Task& task);
+  [[nodiscard]] std::size_t room(const Task& task) const;
   std::vector<Piece> plan();
   [[nodiscard]] std::size_t piece_size(const Task& task, std::size_t rows) const;
   Result<model::Logits> evaluate(std::span<const Piece> pieces);
@@ -140,6 +185,7 @@ class Batcher {
   model::Runtime& runtime_;
   kv::PrefixCache& cache_;
   BatcherLimits limits_;
+  kv::FragmentCache* fragments_;                 // May be null.
   std::deque<TaskPointer> waiting_;              // In the order of their ids.
   std::vector<TaskPointer> running_;             // Likewise.
   std::map<std::string, std::uint64_t> served_;  // Rows of each tenant with jobs.

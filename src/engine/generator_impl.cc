@@ -10,6 +10,7 @@
 #include "base/elapsed.h"
 #include "decode/log_softmax.h"
 #include "decode/stop_strings.h"
+#include "engine/text_reader.h"
 #include "model/token_sampler.h"
 
 namespace incipit::engine {
@@ -69,6 +70,8 @@ class AnswerReader final : public RowReader {
     emit(stops_.flush());
     answer_.kv = report->lookup;
     answer_.tokens_computed = report->computed;
+    answer_.lossy_reason = lossy_reason(*report);
+    answer_.lossy = !answer_.lossy_reason.empty();
     answer_.ms = ms_since(start_);
     done_.set_value(std::move(answer_));
   }
@@ -148,11 +151,12 @@ GeneratorImpl::GeneratorImpl(LoadedModel& loaded, std::unique_ptr<store::StateFo
       prompt_text_(*loaded.tokenizer, special_),
       folder_(std::move(folder)),
       cache_(*loaded.runtime, folder_.get(), options.kv, steady_ms),
+      fragments_(options.kv.passage_bytes),
       scheduler_(*loaded.runtime, cache_,
                  {.jobs_max = options.jobs_max,
                   .rows_max = options.pass_tokens,
                   .rows_max_alone = std::max<std::size_t>(options.pass_tokens, 1024)},
-                 options.queue_max) {}
+                 options.queue_max, &fragments_) {}
 
 Job GeneratorImpl::job_of(const PromptRequest& request, TokenVector tokens) const {
   return {.tenant = request.tenant,
@@ -160,6 +164,8 @@ Job GeneratorImpl::job_of(const PromptRequest& request, TokenVector tokens) cons
           .logits_rows = 1,
           .reads_cache = request.reads_cache,
           .writes_cache = request.writes_cache,
+          .window = {},
+          .passages = request.passages,
           .commit = {.priority = request.priority,
                      .protect_ms = request.protect_s * kMsPerSecond,
                      .ttl_ms = request.ttl_s * kMsPerSecond},
@@ -170,6 +176,8 @@ Result<TokenVector> GeneratorImpl::tokens(const PromptRequest& request) {
   if (request.tenant.starts_with('\0'))
     return failure(ErrorCode::kInvalidArgument, "tenant: a name must not begin with NUL");
   if (!request.tokens.empty()) return request.tokens;
+  if (!request.passages.ranges.empty())
+    return failure(ErrorCode::kInvalidArgument, "passages: they are ranges of tokens; give tokens");
   if (request.turns.empty())
     return failure(ErrorCode::kInvalidArgument, "a request needs turns or tokens");
   std::vector<model::ChatMessage> messages;
@@ -196,6 +204,9 @@ Result<Generated> GeneratorImpl::generate(const GenerateRequest& request) {
   std::promise<Result<Generated>> done;
   std::future<Result<Generated>> answer = done.get_future();
   Job job = job_of(request, std::move(prompt));
+  if (request.sliding_window) {
+    INCIPIT_TRY(job.window, window_of(*request.sliding_window, loaded_.runtime->limits()));
+  }
   job.reader = std::make_unique<AnswerReader>(request, *loaded_.tokenizer, std::move(sampler),
                                               std::move(done));
   INCIPIT_TRY_VOID(scheduler_.submit(std::move(job)));
@@ -224,10 +235,36 @@ Result<ContinuationScores> GeneratorImpl::score(const ScoreRequest& request) {
   for (auto& tail : tails) {
     INCIPIT_TRY(const TailScore score, tail.get());
     if (scores.log_probabilities.empty()) scores.kv = score.report.lookup;
+    if (!scores.lossy) scores.lossy_reason = lossy_reason(score.report);
+    scores.lossy = !scores.lossy_reason.empty();
     scores.log_probabilities.push_back(score.log_probability);
     scores.tokens_computed += score.report.computed;
   }
   return scores;
+}
+
+Result<TextScore> GeneratorImpl::score_text(const TextScoreRequest& request) {
+  // More rows of logits in one pass are memory without speed.
+  constexpr std::size_t kRowsAtOnce = 256;
+  INCIPIT_TRY(TokenVector text, tokens(request));
+  const std::size_t scored = request.scored_tokens == 0 ? text.size() - 1 : request.scored_tokens;
+  if (scored == 0 || scored >= text.size())
+    return failure(ErrorCode::kInvalidArgument, "scored_tokens: the text has " +
+                                                    std::to_string(text.size()) +
+                                                    " tokens, of which the first has no score");
+  const bool at_once = !request.sliding_window && scored <= kRowsAtOnce;
+  TokenVector tail(text.end() - static_cast<std::ptrdiff_t>(scored), text.end());
+  text.resize(at_once ? text.size() - 1 : text.size() - scored);
+  Job job = job_of(request, std::move(text));
+  if (at_once) job.logits_rows = scored;
+  if (request.sliding_window) {
+    INCIPIT_TRY(job.window, window_of(*request.sliding_window, loaded_.runtime->limits()));
+  }
+  std::promise<Result<TextScore>> done;
+  std::future<Result<TextScore>> score = done.get_future();
+  job.reader = std::make_unique<TextReader>(std::move(tail), request.on_tokens, std::move(done));
+  INCIPIT_TRY_VOID(scheduler_.submit(std::move(job)));
+  return score.get();
 }
 
 Result<KvLookup> GeneratorImpl::explain(const PromptRequest& request) {
@@ -291,7 +328,9 @@ GeneratorCounters GeneratorImpl::counters() {
                 .passes = batcher.passes,
                 .rows = batcher.rows,
                 .decode_rows = batcher.decode_rows,
-                .preempted = batcher.preempted};
+                .preempted = batcher.preempted,
+                .slides = batcher.slides,
+                .moved = batcher.moved};
   });
   return counters;
 }

@@ -15,6 +15,7 @@
 #include "engine/loaded_model.h"
 #include "engine/scheduler.h"
 #include "incipit/generator.h"
+#include "kv/fragment_cache.h"
 #include "kv/prefix_cache.h"
 #include "prompt/prompt_text.h"
 #include "prompt/special_text.h"
@@ -30,6 +31,10 @@ class GeneratorImpl final : public Generator {
 
   Result<Generated> generate(const GenerateRequest& request) override;
   Result<ContinuationScores> score(const ScoreRequest& request) override;
+  Result<TextScore> score_text(const TextScoreRequest& request) override;
+  Result<TokenVector> plain_tokens(std::string_view text) override {
+    return loaded_.tokenizer->encode_plain(text);
+  }
   Result<TokenVector> tokens(const PromptRequest& request) override;
   [[nodiscard]] std::string text(TokenSpan tokens) const override;
   Result<KvLookup> explain(const PromptRequest& request) override;
@@ -57,6 +62,7 @@ class GeneratorImpl final : public Generator {
   std::mutex template_mutex_;                   // The Jinja engine takes one thread at a time.
   std::unique_ptr<store::StateFolder> folder_;  // Null where there is none.
   kv::PrefixCache cache_;
+  kv::FragmentCache fragments_;
   Scheduler scheduler_;  // Last: its thread uses the others.
 };
 

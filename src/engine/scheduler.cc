@@ -33,10 +33,10 @@ class CountedReader final : public RowReader {
 }  // namespace
 
 Scheduler::Scheduler(model::Runtime& runtime, kv::PrefixCache& cache, BatcherLimits limits,
-                     std::size_t queue_max)
+                     std::size_t queue_max, kv::FragmentCache* fragments)
     : cache_(cache),
       queue_max_(queue_max),
-      batcher_(runtime, cache, limits),
+      batcher_(runtime, cache, limits, fragments),
       thread_([this](const std::stop_token& stop) { loop(stop); }) {}
 
 Scheduler::~Scheduler() {

@@ -24,9 +24,9 @@ namespace incipit::engine {
 
 class Scheduler {
  public:
-  // Runtime and cache must outlive the scheduler, and belong to it as long as it lives.
+  // Runtime and caches must outlive the scheduler, and belong to it as long as it lives.
   Scheduler(model::Runtime& runtime, kv::PrefixCache& cache, BatcherLimits limits,
-            std::size_t queue_max);
+            std::size_t queue_max, kv::FragmentCache* fragments = nullptr);
   // Cancels what is running.
   ~Scheduler();
   Scheduler(const Scheduler&) = delete;

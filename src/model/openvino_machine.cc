@@ -12,6 +12,7 @@
 
 #include "base/memory.h"
 #include "model/graph_builder.h"
+#include "model/key_rotation.h"
 #include "model/prepared_weights.h"
 
 namespace incipit::model {
@@ -109,7 +110,8 @@ Result<void> OpenVinoMachine::allocate(const MachineOptions& options) {
     planes_.push_back({.memory = nullptr,
                        .block_bytes = heads * rows * row_bytes,
                        .heads = heads,
-                       .row_bytes = row_bytes});
+                       .row_bytes = row_bytes,
+                       .holds_keys = name.starts_with("key_cache.")});
     inputs.emplace_back(name, shape);
     cell_bytes_ += heads * row_bytes;
   }
@@ -208,6 +210,19 @@ void OpenVinoMachine::write_cells(BlockIndex block, std::size_t first, std::size
   visit_cells(block, first, count, [&](std::byte* cells, std::size_t packed, std::size_t bytes) {
     std::memcpy(cells, from + packed, bytes);
   });
+}
+
+void OpenVinoMachine::turn_keys(std::byte* packed, std::size_t count, KeyRotation& rotation) const {
+  for (const Plane& plane : planes_) {
+    const std::size_t rows = plane.heads * count;
+    if (plane.holds_keys) rotation.turn(packed, rows);
+    packed += rows * plane.row_bytes;
+  }
+}
+
+std::size_t OpenVinoMachine::key_row_bytes() const {
+  const auto keys = std::ranges::find(planes_, true, &Plane::holds_keys);
+  return keys == planes_.end() ? 0 : keys->row_bytes;
 }
 
 std::string OpenVinoMachine::library_version() {

@@ -21,6 +21,7 @@
 namespace incipit::model {
 
 struct ModelShape;
+class KeyRotation;
 class PreparedWeights;
 
 inline constexpr std::size_t kBlockCells = 32;  // Fixed by OpenVINO's CPU plugin.
@@ -68,6 +69,10 @@ class OpenVinoMachine {
   void read_cells(BlockIndex block, std::size_t first, std::size_t count, std::byte* to) const;
   void write_cells(BlockIndex block, std::size_t first, std::size_t count, const std::byte* from);
 
+  // Turns the keys of `count` packed cells.
+  void turn_keys(std::byte* packed, std::size_t count, KeyRotation& rotation) const;
+  [[nodiscard]] std::size_t key_row_bytes() const;
+
   static std::string library_version();
   static bool has_bf16();
 
@@ -79,6 +84,7 @@ class OpenVinoMachine {
     std::size_t block_bytes = 0;
     std::size_t heads = 0;
     std::size_t row_bytes = 0;
+    bool holds_keys = false;
   };
   OpenVinoMachine();
   Result<void> allocate(const MachineOptions& options);

@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/hash.h"
 #include "model/cell_state.h"
+#include "model/key_rotation.h"
 #include "model/model_shape.h"
 #include "model/prepared_weights.h"
 
@@ -51,11 +52,19 @@ Result<std::unique_ptr<OpenVinoRuntime>> OpenVinoRuntime::open(const ModelShape&
   runtime->law_ = options.law;
   for (std::size_t layer = 0; layer < shape.layers; ++layer)
     runtime->window_ = std::max(runtime->window_, shape.window(layer));
+  runtime->frequencies_ = shape.rope_frequencies;
+  // By channel, the scales of INT8 keys are those of a whole block.
+  const bool by_token = options.kv_type != KvType::kInt8 || options.law.int8_by_token;
+  // Layers with a window have a rotation of their own.
+  const bool can_move = by_token && runtime->window_ == 0 &&
+                        KeyRotation(shape.rope_frequencies, options.kv_type, 0).row_bytes() ==
+                            runtime->machine_->key_row_bytes();
   runtime->limits_ = {.vocabulary = shape.vocabulary,
                       .context_tokens = std::min(shape.context_tokens, options.cells),
                       .cells = runtime->blocks_->free_count() * kBlockCells,
                       .cell_bytes = runtime->machine_->cell_bytes(),
                       .fork_cells = 2 * kBlockCells,
+                      .can_move = can_move,
                       .exact = options.exact,
                       .approximate_reason = options.approximate_reason};
   runtime->name_fingerprint();

@@ -68,6 +68,8 @@ class OpenVinoRuntime final : public Runtime {
   [[nodiscard]] Result<std::vector<std::byte>> save(SequenceId sequence, std::size_t begin,
                                                     std::size_t end) const override;
   Result<void> restore(SequenceId sequence, std::span<const std::byte> bytes) override;
+  Result<void> slide(SequenceId sequence, const Slide& slide) override;
+  Result<void> restore_moved(SequenceId sequence, std::span<const std::byte> bytes) override;
   [[nodiscard]] std::size_t cells_free() const override;
   [[nodiscard]] const std::string& fingerprint() const override { return fingerprint_; }
   [[nodiscard]] const Limits& limits() const override { return limits_; }
@@ -100,6 +102,9 @@ class OpenVinoRuntime final : public Runtime {
   // `row` with room for `length` cells: shares what stays, copies what will be written.
   Result<Row> reserve(const Row& row, std::size_t length);
   void release(const Row& row);
+  Result<void> check_can_move() const;
+  // `row` with a block of its own, still empty, in the place of each shared one from `first` on.
+  Result<Row> own_blocks(const Row& row, std::size_t first, std::size_t length);
   [[nodiscard]] std::vector<std::vector<Piece>> plan(std::span<const Step> steps,
                                                      std::span<const Row> rows) const;
   void fill_inputs(std::span<const Piece> pieces);
@@ -119,6 +124,7 @@ class OpenVinoRuntime final : public Runtime {
   std::string recipe_;  // Of the weights.
   std::string fingerprint_;
   OpenVinoOptions options_;
+  std::vector<float> frequencies_;  // Of the keys' rotation; ModelShape::rope_frequencies.
 };
 
 }  // namespace incipit::model

@@ -56,8 +56,15 @@ struct Limits {
   std::size_t cells = 0;           // KV cells in all.
   std::size_t cell_bytes = 0;      // Memory of one cell over all layers.
   std::size_t fork_cells = 0;      // Cells that a fork may waste beyond its own tokens.
+  bool can_move = false;           // Cells can go to other positions: slide(), restore_moved().
   bool exact = false;              // The law holds; otherwise results are approximate.
   std::string approximate_reason;  // Why not, for a person; empty where exact.
+};
+
+// Cells [sink, sink + dropped) of a sequence go, those behind them move down.
+struct Slide {
+  std::size_t sink = 0;
+  std::size_t dropped = 0;
 };
 
 class Runtime {
@@ -97,6 +104,17 @@ class Runtime {
   // fingerprint or position; kResourceExhausted without free cells.
   virtual Result<void> restore(SequenceId sequence, std::span<const std::byte> bytes) = 0;
 
+  // Lossy. Forgets the cells behind the first `sink` ones and moves the rest down, its keys turned
+  // to their new positions (StreamingLLM, arXiv 2309.17453). From then on the sequence is not that
+  // of any prompt: its cells saw tokens that are gone. All or nothing; forks keep their cells.
+  // Errors: kUnavailable where limits().can_move is false; kInvalidArgument beyond the end;
+  // kResourceExhausted without free cells in the place of those that forks share.
+  virtual Result<void> slide(SequenceId sequence, const Slide& slide);
+
+  // Lossy. Appends saved cells at the end of `sequence`, wherever they were saved, their keys
+  // turned to the new positions. All or nothing. Errors: as restore() and slide().
+  virtual Result<void> restore_moved(SequenceId sequence, std::span<const std::byte> bytes);
+
   [[nodiscard]] virtual std::size_t cells_free() const = 0;
 
   // Names everything that shapes a cell's bits: model, weight recipe, precision, KV type, library
@@ -104,6 +122,17 @@ class Runtime {
   [[nodiscard]] virtual const std::string& fingerprint() const = 0;
   [[nodiscard]] virtual const Limits& limits() const = 0;
 };
+
+inline Result<void> Runtime::slide(SequenceId /*sequence*/, const Slide& /*slide*/) {
+  return failure(ErrorCode::kUnavailable,
+                 "this runtime cannot move KV cells: no window can slide over a longer text");
+}
+
+inline Result<void> Runtime::restore_moved(SequenceId /*sequence*/,
+                                           std::span<const std::byte> /*bytes*/) {
+  return failure(ErrorCode::kUnavailable,
+                 "this runtime cannot move KV cells: fragments need their own position");
+}
 
 // Owns one sequence of a runtime and drops it. The runtime must outlive it. Move-only.
 class Sequence {

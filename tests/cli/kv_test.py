@@ -3,7 +3,7 @@
 
 import unittest
 
-from program import DONE, FAILED, MODEL, USAGE, ProgramTest, run
+from program import DONE, FAILED, MODEL, ROOT, USAGE, ProgramTest, run
 
 
 class Kv(ProgramTest):
@@ -73,6 +73,25 @@ class Kv(ProgramTest):
         self.assertIn(b"after a restart", ended.out)
         for lie in (b"NOT A HIT", b"DIFFERENT"):
             self.assertNotIn(lie, ended.out)
+
+    def test_bench_window(self):
+        flags = ("-m", MODEL, "--ctx-size", "512", "--precision", "f32")
+        ended = self.expect(run("bench", "window", *flags, "--window", "64", "--tokens", "256",
+                                ROOT / "README.md"), DONE)
+        self.assertIn(b"256 tokens under a window of 64", ended.out)
+        self.assertIn(b"computed anew", ended.out)
+        # 255 tokens went through: 191 behind the window, in slides of 7.
+        self.assertIn(b"lossy: a sliding window forgot 196 tokens", ended.out)
+        self.expect(run("bench", "window", *flags, "--window", "600"), USAGE, "--window")
+        self.expect(run("bench", "window", *flags, self.folder / "missing.md"), FAILED, "missing")
+
+    def test_bench_fragments(self):
+        ended = self.expect(run("bench", "fragments", "-m", MODEL, "--ctx-size", "2048",
+                                "--questions", "2", "--bytes", "300", "--answer", "4",
+                                ROOT / "README.md"), DONE)
+        self.assertIn(b"2 questions", ended.out)
+        for way in (b"all computed", b"moved, head of 0", b"moved, head of 16"):
+            self.assertIn(way, ended.out)
 
 
 if __name__ == "__main__":

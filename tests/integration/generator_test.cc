@@ -103,6 +103,25 @@ TEST_F(GeneratorOnModel, ScoresOfContinuationsShareTheirPrompt) {
   EXPECT_EQ(must(generator_->score(request)).log_probabilities, first.log_probabilities);
 }
 
+TEST_F(GeneratorOnModel, ATextIsScoredTheSameAtOnceAndTokenByToken) {
+  open(2048, {});
+  TextScoreRequest text;
+  text.turns = {{"user", "Cells and logits of a token depend on the tokens before it."}};
+  const TextScore at_once = must(generator_->score_text(text));
+  const TokenVector tokens = must(generator_->tokens(text));
+  ASSERT_EQ(at_once.log_probabilities.size(), tokens.size() - 1);
+  text.sliding_window = SlidingWindow{};  // Never full.
+  const TextScore one_by_one = must(generator_->score_text(text));
+  EXPECT_EQ(at_once.log_probabilities, one_by_one.log_probabilities);
+  EXPECT_FALSE(one_by_one.lossy);
+  text.scored_tokens = 4;
+  const TextScore end = must(generator_->score_text(text));
+  EXPECT_TRUE(std::ranges::equal(end.log_probabilities,
+                                 std::span(at_once.log_probabilities).last(4)));
+  text.scored_tokens = tokens.size();
+  EXPECT_EQ(generator_->score_text(text).error().code, ErrorCode::kInvalidArgument);
+}
+
 TEST_F(GeneratorOnModel, RefusesBadRequestsByName) {
   open(512, {});
   GenerateRequest empty;

@@ -64,6 +64,11 @@ std::uint64_t checksum(std::span<const std::byte> bytes) {
   return sum;
 }
 
+// A cell that did not move is what it was.
+std::uint64_t moved_state(std::uint64_t state, std::uint64_t from, std::uint64_t to) {
+  return from == to ? state : mix(state, mix(from - to));
+}
+
 constexpr std::size_t kCellBytes = sizeof(Token) + sizeof(std::uint64_t);
 constexpr std::size_t kFingerprintBytes = 64;
 constexpr std::size_t kFrameBytes =
@@ -80,6 +85,7 @@ FakeRuntime::FakeRuntime(FakeOptions options) : options_(options) {
   limits_.cells = blocks_.size() * options.block_cells;
   limits_.cell_bytes = kCellBytes;
   limits_.fork_cells = 2 * (options.block_cells - 1);
+  limits_.can_move = options.can_move;
   limits_.exact = options.exact;
   if (!options.exact) limits_.approximate_reason = "the fake was told to drift";
   fingerprint_ = Sha256().field("fake").field(options.seed).field(options.block_cells).hex();
@@ -322,6 +328,43 @@ Result<std::vector<std::byte>> FakeRuntime::save(SequenceId sequence, std::size_
 }
 
 Result<void> FakeRuntime::restore(SequenceId sequence, std::span<const std::byte> bytes) {
+  return restore(row(sequence), bytes, false);
+}
+
+Result<void> FakeRuntime::restore_moved(SequenceId sequence, std::span<const std::byte> bytes) {
+  INCIPIT_TRY_VOID(check_can_move());
+  return restore(row(sequence), bytes, true);
+}
+
+Result<void> FakeRuntime::check_can_move() const {
+  if (options_.can_move) return {};
+  return failure(ErrorCode::kUnavailable, "the fake was told not to move cells");
+}
+
+Result<void> FakeRuntime::slide(SequenceId sequence, const model::Slide& slide) {
+  INCIPIT_TRY_VOID(check_can_move());
+  Row& target = row(sequence);
+  if (slide.sink > target.length || slide.dropped > target.length - slide.sink)
+    return failure(ErrorCode::kInvalidArgument, "slide: the sequence is shorter");
+  if (slide.dropped == 0) return {};
+  std::vector<Cell> moved;
+  for (std::size_t i = slide.sink + slide.dropped; i < target.length; ++i) {
+    Cell kept = cell(target, i);
+    kept.state = moved_state(kept.state, i, i - slide.dropped);
+    moved.push_back(kept);
+  }
+  // Shared blocks behind the sink are copied before they are written.
+  std::size_t copies = 0;
+  const std::size_t end = target.length - slide.dropped;
+  for (std::size_t i = slide.sink / options_.block_cells; i * options_.block_cells < end; ++i)
+    copies += blocks_[target.blocks[i]].references > 1 ? 1 : 0;
+  if (copies > blocks_free()) return failure(ErrorCode::kResourceExhausted, "slide: no free cells");
+  INCIPIT_TRY_VOID(truncate(sequence, slide.sink));
+  for (const Cell& kept : moved) append(target, kept);
+  return {};
+}
+
+Result<void> FakeRuntime::restore(Row& target, std::span<const std::byte> bytes, bool moves) {
   const auto damaged = failure(ErrorCode::kCorruption, "restore: damaged cells");
   if (bytes.size() < kFrameBytes) return damaged;
   const std::span<const std::byte> body = bytes.first(bytes.size() - sizeof(std::uint64_t));
@@ -339,11 +382,11 @@ Result<void> FakeRuntime::restore(SequenceId sequence, std::span<const std::byte
       body.size() != kFrameBytes - sizeof(std::uint64_t) + (end - begin) * kCellBytes) {
     return damaged;
   }
-  Row& target = row(sequence);
-  if (begin != target.length) {
+  const std::size_t place = target.length;
+  if (begin != place && !moves) {
     return failure(ErrorCode::kInvalidArgument, "restore: cells of another position");
   }
-  if (end > options_.context_tokens) {
+  if (place + (end - begin) > options_.context_tokens) {
     return failure(ErrorCode::kInvalidArgument, "restore: beyond the context");
   }
   if (blocks_wanted(target, end - begin) > blocks_free()) {
@@ -351,7 +394,8 @@ Result<void> FakeRuntime::restore(SequenceId sequence, std::span<const std::byte
   }
   for (std::uint64_t i = begin; i < end; ++i) {
     const auto token = reader.take<Token>();
-    append(target, {.token = token, .state = reader.take<std::uint64_t>()});
+    append(target,
+           {.token = token, .state = moved_state(reader.take<std::uint64_t>(), begin, place)});
   }
   return {};
 }

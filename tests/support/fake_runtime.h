@@ -8,6 +8,9 @@
 // recomputed" is a test of microseconds. Cells lie in blocks with reference counts, as in a real
 // runtime, so forks, truncations and exhaustion meet the same cases.
 //
+// A cell that moves to another position becomes a function of what it was and of the distance: the
+// logits that follow tell of every move, and two moves are not one.
+//
 // What can be made to go wrong: an evaluate() that fails, logits that are not finite, cells that
 // are taken away, and drift with the shape of the pass (`exact` = false).
 #pragma once
@@ -29,7 +32,8 @@ struct FakeOptions {
   std::size_t context_tokens = 2048;
   std::size_t cells = 4096;
   std::size_t block_cells = 1;  // A fork wastes up to 2 * (block_cells - 1) cells.
-  bool exact = true;            // False: logits drift by up to `drift` with the pass's shape.
+  bool can_move = true;
+  bool exact = true;  // False: logits drift by up to `drift` with the pass's shape.
   float drift = 1e-3F;
   float spread = 8;        // Logits lie in [-spread, spread).
   std::uint64_t seed = 1;  // Another seed is another model.
@@ -67,6 +71,8 @@ class FakeRuntime final : public model::Runtime {
   [[nodiscard]] Result<std::vector<std::byte>> save(model::SequenceId sequence, std::size_t begin,
                                                     std::size_t end) const override;
   Result<void> restore(model::SequenceId sequence, std::span<const std::byte> bytes) override;
+  Result<void> slide(model::SequenceId sequence, const model::Slide& slide) override;
+  Result<void> restore_moved(model::SequenceId sequence, std::span<const std::byte> bytes) override;
   [[nodiscard]] std::size_t cells_free() const override;
   [[nodiscard]] const std::string& fingerprint() const override { return fingerprint_; }
   [[nodiscard]] const model::Limits& limits() const override { return limits_; }
@@ -96,6 +102,8 @@ class FakeRuntime final : public model::Runtime {
   std::size_t allocate();
   void release(std::size_t block);
   void append(Row& target, Cell added);
+  [[nodiscard]] Result<void> check_can_move() const;
+  Result<void> restore(Row& target, std::span<const std::byte> bytes, bool moves);
   void write_logits(std::uint64_t state, std::uint64_t pass_shape, std::span<float> out) const;
 
   FakeOptions options_;

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// incipit bench window: a long text under a sliding window, against a window of the same size that
+// is computed anew from its tokens each time that the other one slides.
+#include "incipit/bench_window.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <numeric>
+#include <system_error>
+#include <utility>
+
+#include "base/elapsed.h"
+#include "base/file.h"
+#include "incipit/engine_flags.h"
+#include "incipit/exit_code.h"
+#include "incipit/generator.h"
+#include "incipit/terminal_text.h"
+
+namespace incipit::app {
+namespace {
+
+constexpr const char* kDescription =
+    "Scores a long text token by token under a sliding window, and again under a window of the "
+    "same "
+    "tokens that is computed anew each time the other one slides. Prints both perplexities, "
+    "over the tokens behind the first full window, and the time of a token at the start and "
+    "at the end.";
+
+constexpr const char* kFooter =
+    "Example:\n  incipit bench window --window 512 README.md docs\n\n"
+    "Exit codes: 0 done, 2 usage or input, 3 model, memory or disk, 130 interrupted.";
+
+constexpr std::size_t kBytesMax = std::size_t{64} << 20U;
+
+struct BenchWindowFlags {
+  EngineFlags engine;
+  std::vector<std::string> paths{"README.md", "ARCHITECTURE.md", "CONTRIBUTING.md",
+                                 "THIRD_PARTY.md", "docs"};
+  std::size_t tokens = 8000;
+  std::size_t window = 512;
+  std::size_t sink = SlidingWindow{}.sink_tokens;
+  bool quiet = false;
+};
+
+using Clock = std::chrono::steady_clock;
+
+double mean(std::span<const double> values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+class BenchWindow {
+ public:
+  BenchWindow(const BenchWindowFlags& flags, const Surroundings& around, Generator& generator,
+              TokenVector tokens)
+      : flags_(flags), around_(around), generator_(generator), tokens_(std::move(tokens)) {}
+
+  Result<void> run() {
+    std::fprintf(around_.out, "%zu tokens under a window of %zu, the first %zu of them kept\n",
+                 tokens_.size(), flags_.window, flags_.sink);
+    INCIPIT_TRY_VOID(slide());
+    INCIPIT_TRY_VOID(recompute());
+    report();
+    return {};
+  }
+
+ private:
+  // As the engine does it: an eighth at a time.
+  [[nodiscard]] std::size_t step() const { return (flags_.window - flags_.sink) / 8; }
+
+  Error interrupted() const {
+    return {ErrorCode::kCancelled, "interrupted; nothing is kept of a benchmark"};
+  }
+  [[nodiscard]] bool is_interrupted() const {
+    return around_.interrupted != nullptr && around_.interrupted->load();
+  }
+  void progress(const char* what, std::size_t count) const {
+    if (flags_.quiet || count % 1000 != 0 || count == 0) return;
+    std::fprintf(around_.err, "incipit: %s: %zu of %zu tokens\n", what, count, tokens_.size());
+  }
+
+  Result<void> slide() {
+    TextScoreRequest request;
+    request.tokens = tokens_;
+    request.reads_cache = request.writes_cache = false;
+    request.sliding_window =
+        SlidingWindow{.sink_tokens = flags_.sink, .recent_tokens = flags_.window - flags_.sink};
+    auto last = Clock::now();
+    request.on_tokens = [&](std::size_t count) {
+      ms_.push_back(ms_since(last));
+      last = Clock::now();
+      progress("sliding", count);
+      return !is_interrupted();
+    };
+    auto score = generator_.score_text(request);
+    if (!score) return std::unexpected(is_interrupted() ? interrupted() : score.error());
+    lossy_reason_ = score->lossy_reason;
+    // Of the token at index i: [i - 1].
+    slid_ = std::move(score->log_probabilities);
+    return {};
+  }
+
+  // The window slides when it is full, before the token at index window + k x step is given to
+  // the model; from there on, as many tokens are scored on what both windows then hold.
+  Result<void> recompute() {
+    for (std::size_t at = flags_.window; at + 1 < tokens_.size(); at += step()) {
+      if (is_interrupted()) return std::unexpected(interrupted());
+      const std::size_t end = std::min(at + step(), tokens_.size() - 1);
+      TextScoreRequest request;
+      request.reads_cache = request.writes_cache = false;
+      request.tokens.assign(tokens_.begin(), tokens_.begin() + signed_of(flags_.sink));
+      // What the slides so far have dropped stands between the sink and this.
+      const std::size_t dropped = at + step() - flags_.window;
+      request.tokens.insert(request.tokens.end(),
+                            tokens_.begin() + signed_of(flags_.sink + dropped),
+                            tokens_.begin() + signed_of(end + 1));
+      request.scored_tokens = end - at;
+      const auto start = Clock::now();
+      INCIPIT_TRY(const TextScore score, generator_.score_text(request));
+      recompute_ms_.push_back(ms_since(start));
+      recomputed_.insert(recomputed_.end(), score.log_probabilities.begin(),
+                         score.log_probabilities.end());
+      if (!flags_.quiet && recompute_ms_.size() % 32 == 0)
+        std::fprintf(around_.err, "incipit: computing windows anew: %zu of %zu tokens\n", end,
+                     tokens_.size());
+    }
+    return {};
+  }
+
+  static std::ptrdiff_t signed_of(std::size_t value) { return static_cast<std::ptrdiff_t>(value); }
+
+  void report() const {
+    // The token at index window is still given by the full window, before its first slide.
+    const std::span<const double> slid = std::span(slid_).subspan(flags_.window);
+    const double with_slides = std::exp(-mean(slid));
+    const double anew = std::exp(-mean(recomputed_));
+    std::fprintf(around_.out,
+                 "perplexity of the %zu tokens behind the first window: %.3f slid, %.3f computed "
+                 "anew: %+.2f %%\n",
+                 slid.size(), with_slides, anew, 100 * (with_slides / anew - 1));
+    const std::size_t part = std::min<std::size_t>(500, (ms_.size() - flags_.window) / 2);
+    const std::span<const double> times = std::span(ms_).subspan(flags_.window);
+    std::fprintf(around_.out,
+                 "a token, slides included: %.2f ms over the first %zu behind the window, %.2f ms "
+                 "over the last %zu\n",
+                 mean(times.first(part)), part, mean(times.last(part)), part);
+    std::fprintf(around_.out, "a window computed anew: %.0f ms\n", mean(recompute_ms_));
+    std::fprintf(around_.out, "lossy: %s\n", lossy_reason_.c_str());
+  }
+
+  const BenchWindowFlags& flags_;
+  const Surroundings& around_;
+  Generator& generator_;
+  TokenVector tokens_;
+  std::vector<double> slid_;
+  std::vector<double> recomputed_;
+  std::vector<double> ms_;
+  std::vector<double> recompute_ms_;
+  std::string lossy_reason_;
+};
+
+Result<void> measure(const BenchWindowFlags& flags, const Surroundings& around) {
+  INCIPIT_TRY(EngineOptions options, engine_options(flags.engine));
+  if (flags.sink + 16 > flags.window || flags.window + 64 > options.ctx_size) {
+    return failure(ErrorCode::kInvalidArgument,
+                   "--window must be 16 tokens more than --sink and 64 less than --ctx-size");
+  }
+  INCIPIT_TRY(const std::string text, text_of(flags.paths));
+  options.on_event = [&](const std::string& event) {
+    if (!flags.quiet)
+      std::fprintf(around.err, "incipit: %s\n", printable(event, LineEnds::kKept).c_str());
+  };
+  INCIPIT_TRY(const auto engine, around.open_engine(options));
+  INCIPIT_TRY(const auto generator, engine->generator({}));
+  PromptRequest prompt;
+  prompt.turns = {{"user", text}};
+  INCIPIT_TRY(TokenVector tokens, generator->tokens(prompt));
+  if (tokens.size() > flags.tokens) tokens.resize(flags.tokens);
+  if (tokens.size() < 2 * flags.window) {
+    return failure(ErrorCode::kInvalidArgument, "the text has " + std::to_string(tokens.size()) +
+                                                    " tokens, less than two windows");
+  }
+  return BenchWindow(flags, around, *generator, std::move(tokens)).run();
+}
+
+}  // namespace
+
+Result<std::string> text_of(const std::vector<std::string>& paths) {
+  namespace fs = std::filesystem;
+  std::string text;
+  for (const std::string& path : paths) {
+    std::error_code problem;
+    std::vector<std::string> files;
+    if (fs::is_directory(path, problem)) {
+      for (fs::recursive_directory_iterator entry(path, problem), end; entry != end;
+           entry.increment(problem)) {
+        if (entry->path().extension() == ".md") files.push_back(entry->path().string());
+      }
+      std::ranges::sort(files);
+    } else {
+      files.push_back(path);
+    }
+    for (const std::string& file : files) {
+      INCIPIT_TRY(const std::string content, read_file(file, kBytesMax));
+      text += content;
+      text += '\n';
+    }
+  }
+  if (text.empty())
+    return failure(ErrorCode::kInvalidArgument, "there is no text in the files that were named");
+  return text;
+}
+
+int bench_window(std::span<const std::string> arguments, const Surroundings& around) {
+  CLI::App app(kDescription, "incipit bench window");
+  app.footer(kFooter);
+  BenchWindowFlags flags;
+  app.add_option("text", flags.paths, "Files, or folders of .md files.")
+      ->type_name("PATH")
+      ->capture_default_str();
+  app.add_option("--tokens", flags.tokens, "How much of the text is read.")
+      ->type_name("N")
+      ->check(CLI::Range(64, 10'000'000))
+      ->capture_default_str();
+  app.add_option("--window", flags.window, "Tokens of the window, the sink included.")
+      ->type_name("N")
+      ->check(CLI::Range(20, 1'000'000))
+      ->capture_default_str();
+  app.add_option("--sink", flags.sink, "First tokens that are kept.")
+      ->type_name("N")
+      ->check(CLI::Range(0, 1'000'000))
+      ->capture_default_str();
+  app.add_flag("-q,--quiet", flags.quiet, "No notices.");
+  add_engine_flags(app, flags.engine);
+  if (const auto over = parse_flags(app, arguments, around)) return *over;
+  if (const auto done = measure(flags, around); !done) return fail(done.error(), around);
+  return kExitDone;
+}
+
+}  // namespace incipit::app
