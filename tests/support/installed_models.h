@@ -19,5 +19,7 @@ inline std::string qwen_path() {
   return home() + "/models/qwen2.5-coder-0.5b-instruct-q4_k_m.gguf";
 }
 inline std::string smollm_path() { return home() + "/models/smollm2-135m-instruct-q4_1.gguf"; }
+// No instructions were ever shown to it, so the file has no chat template.
+inline std::string gemma_path() { return home() + "/models/gemma-3-270m-q4_k_m.gguf"; }
 
 }  // namespace incipit::test

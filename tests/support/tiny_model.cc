@@ -65,26 +65,43 @@ class TinyModel {
     file_.number(prefix + "attention.head_count", options_.heads);
     file_.number(prefix + "attention.head_count_kv", options_.kv_heads);
     file_.real(prefix + "attention.layer_norm_rms_epsilon", 1e-5F);
-    file_.real(prefix + "rope.freq_base", 10000.0F);
+    file_.real(prefix + "rope.freq_base", options_.architecture == "gemma3" ? 1e6F : 10000.0F);
+    if (options_.head_size != 0) {
+      file_.number(prefix + "attention.key_length", options_.head_size);
+      file_.number(prefix + "attention.value_length", options_.head_size);
+    }
+    if (options_.window) file_.number(prefix + "attention.sliding_window", *options_.window);
+    if (options_.window_period)
+      file_.number(prefix + "attention.sliding_window_pattern", *options_.window_period);
   }
 
   void write_layer(std::uint32_t layer) {
     const std::string prefix = "blk." + std::to_string(layer) + ".";
-    const std::uint64_t head = options_.width / options_.heads;
+    const std::uint64_t head =
+        options_.head_size != 0 ? options_.head_size : options_.width / options_.heads;
+    const std::uint64_t q = options_.heads * head;
     const std::uint64_t kv = options_.kv_heads * head;
     vector(prefix + "attn_norm.weight", options_.width, 1);
     vector(prefix + "ffn_norm.weight", options_.width, 1);
-    matrix(prefix + "attn_q.weight", options_.width, options_.width);
+    matrix(prefix + "attn_q.weight", q, options_.width);
     matrix(prefix + "attn_k.weight", kv, options_.width);
     matrix(prefix + "attn_v.weight", kv, options_.width);
-    matrix(prefix + "attn_output.weight", options_.width, options_.width);
+    matrix(prefix + "attn_output.weight", options_.width, q);
     matrix(prefix + "ffn_up.weight", options_.inner_width, options_.width);
     matrix(prefix + "ffn_gate.weight", options_.inner_width, options_.width);
     matrix(prefix + "ffn_down.weight", options_.width, options_.inner_width);
     if (options_.architecture == "qwen2") {
-      vector(prefix + "attn_q.bias", options_.width, 0);
+      vector(prefix + "attn_q.bias", q, 0);
       vector(prefix + "attn_k.bias", kv, 0);
       vector(prefix + "attn_v.bias", kv, 0);
+    }
+    if (options_.architecture == "qwen3" || options_.architecture == "gemma3") {
+      vector(prefix + "attn_q_norm.weight", head, 1);
+      vector(prefix + "attn_k_norm.weight", head, 1);
+    }
+    if (options_.architecture == "gemma3") {
+      vector(prefix + "post_attention_norm.weight", options_.width, 1);
+      vector(prefix + "post_ffw_norm.weight", options_.width, 1);
     }
   }
 

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,14 +17,17 @@
 namespace incipit::test {
 
 struct TinyModelOptions {
-  std::string architecture = "llama";  // Or "qwen2", which has biases.
+  std::string architecture = "llama";  // "qwen2" has biases, "qwen3" and "gemma3" more norms.
   std::uint32_t layers = 2;
   std::uint32_t width = 64;
   std::uint32_t heads = 2;
   std::uint32_t kv_heads = 1;
+  std::uint32_t head_size = 0;  // 0: width / heads, and no key that says so.
   std::uint32_t inner_width = 128;
   std::uint32_t context = 2048;
   bool tied_output = true;
+  std::optional<std::uint32_t> window;         // Written where there is one.
+  std::optional<std::uint32_t> window_period;  // Every so many layers one sees everything.
   std::uint64_t seed = 1;
   // Changes a tensor's values before they are written; called with its name.
   std::function<void(const std::string&, std::vector<float>&)> edit;
