@@ -25,7 +25,10 @@ Error cancelled() { return {ErrorCode::kCancelled, "the caller gave up"}; }
 }  // namespace
 
 Batcher::Batcher(model::Runtime& runtime, kv::PrefixCache& cache, BatcherLimits limits)
-    : runtime_(runtime), cache_(cache), limits_(limits) {}
+    : runtime_(runtime), cache_(cache), limits_(limits) {
+  // Each job holds a sequence; the cache needs more than they do.
+  limits_.jobs_max = std::clamp<std::size_t>(runtime.limits().sequences / 4, 1, limits.jobs_max);
+}
 
 Batcher::~Batcher() { cancel_all(); }
 
@@ -151,6 +154,7 @@ bool Batcher::start(Task& task) {
   const std::size_t limit = task.job.tokens.size() - task.job.logits_rows;
   const kv::Wanted wanted{.tenant = task.job.tenant, .tokens = task.job.tokens, .limit = limit};
   if (!task.job.reads_cache) {
+    cache_.make_room(0);
     if (auto empty = model::Sequence::create(runtime_)) task.sequence = std::move(*empty);
     return true;
   }

@@ -284,6 +284,26 @@ TEST_P(RuntimeConformance, WithoutCellsNothingChangesAndASmallerPassWorks) {
   expect_continues(*base, prefix);
 }
 
+TEST_P(RuntimeConformance, SequencesRunOutWithAnError) {
+  const std::size_t free = runtime().sequences_free();
+  EXPECT_LE(free, runtime().limits().sequences);
+  if (free > 1000) return;  // As good as without bounds.
+  std::vector<Sequence> held;
+  for (std::size_t i = 0; i < free; ++i) {
+    auto made = Sequence::create(runtime());
+    ASSERT_TRUE(made) << i << " of " << free << ": " << made.error().message;
+    held.push_back(std::move(*made));
+  }
+  EXPECT_EQ(runtime().sequences_free(), 0U);
+  append(held.front(), random_prompt(3));
+  for (const auto& more : {runtime().create(), runtime().fork(held.front().id(), 2)}) {
+    ASSERT_FALSE(more);
+    EXPECT_EQ(more.error().code, ErrorCode::kResourceExhausted);
+  }
+  held.pop_back();
+  EXPECT_TRUE(Sequence::fork(runtime(), held.front().id(), 2));
+}
+
 TEST_P(RuntimeConformance, DamagedBytesAreRefusedAndNothingChanges) {
   const TokenVector tokens = random_prompt(GetParam().prompt_tokens);
   const auto source = Sequence::create(runtime());
