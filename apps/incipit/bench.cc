@@ -170,8 +170,9 @@ int bench_classify(std::span<const std::string> arguments, const Surroundings& a
     if (!written) return fail(written.error(), around);
     say(flags, around, "the report is in " + flags.report);
   }
-  const bool equal = std::ranges::all_of(
-      result->checks, [](const auto& check) { return !check.second.exact || check.second.all_equal(); });
+  const bool equal = std::ranges::all_of(result->checks, [](const auto& check) {
+    return !check.second.exact || check.second.all_equal();
+  });
   return equal ? kExitDone : kExitMismatch;
 }
 

@@ -62,8 +62,9 @@ struct DoctorReport {
 
 // Looks at the machine and, where options.model names a file that can be loaded, proves the law on
 // it in every precision and KV type
-// (of OpenVINO; libllama makes no promise to be proved); that takes seconds for each. options.on_event hears of each.
-// Errors: kUnavailable if options.model is set and cannot be loaded.
+// (of OpenVINO; libllama makes no promise to be proved); that takes seconds for each.
+// options.on_event hears of each. Errors: kUnavailable if options.model is set and cannot be
+// loaded.
 Result<DoctorReport> examine(const EngineOptions& options);
 
 }  // namespace incipit

@@ -41,8 +41,7 @@ std::size_t PassRunner::group_size(std::span<const PassItem> items) const {
     tokens += item.tokens.size();
     rows += item.logits_rows.size();
     const bool fits = cells_wanted <= cells && rows <= limits_.logits_rows_max &&
-                      size < sequences &&
-                      (limits_.tokens_max == 0 || tokens <= limits_.tokens_max);
+                      size < sequences && (limits_.tokens_max == 0 || tokens <= limits_.tokens_max);
     if (!fits) break;
     ++size;
   }

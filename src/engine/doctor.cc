@@ -33,9 +33,8 @@ void ask_libllama(const model::GgufFile& gguf, DoctorModel& result) {
   }
   result.refused.clear();
   result.is_approximate = true;
-  result.summary =
-      summary_of(facts->architecture,
-                 {facts->layers, facts->width, facts->vocabulary, facts->context_tokens});
+  result.summary = summary_of(
+      facts->architecture, {facts->layers, facts->width, facts->vocabulary, facts->context_tokens});
 }
 
 DoctorModel look_at(const std::string& path) {
@@ -52,8 +51,8 @@ DoctorModel look_at(const std::string& path) {
     ask_libllama(**gguf, result);
     return result;
   }
-  result.summary = summary_of(shape->architecture, {shape->layers, shape->width, shape->vocabulary,
-                                                    shape->context_tokens});
+  result.summary = summary_of(
+      shape->architecture, {shape->layers, shape->width, shape->vocabulary, shape->context_tokens});
   return result;
 }
 

@@ -109,7 +109,7 @@ Result<void> open_llama(const EngineOptions& options, LoadedModel& loaded) {
 
 struct Choice {
   std::optional<model::ModelShape> shape;  // Empty: libllama runs the model.
-  std::string refusal;                     // Why OpenVINO does not, where nobody asked for libllama.
+  std::string refusal;  // Why OpenVINO does not, where nobody asked for libllama.
 };
 
 // OpenVINO where it can, unless libllama was asked for.

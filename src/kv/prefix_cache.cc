@@ -117,7 +117,8 @@ Result<PrefixCache::Brought> PrefixCache::bring(const Match& match) {
     else
       brought.miss = KvMiss::kNoRoom;
   }
-  if (empty && brought.miss == KvMiss::kNone && match.length > match.live) restore_below(match, brought);
+  if (empty && brought.miss == KvMiss::kNone && match.length > match.live)
+    restore_below(match, brought);
   for (Node* node : {match.node, match.live_node})
     if (node != nullptr) --node->leases;
   if (match.node != nullptr && match.length > 0) prune(*match.node, brought.miss);

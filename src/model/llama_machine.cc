@@ -23,6 +23,23 @@ constexpr std::uint32_t kPassRowsMax = 512;
 // parts begins with a count of streams, which is one, and a count of cells.
 constexpr std::size_t kStateHeadBytes = 8;
 
+std::uint32_t word(std::span<const std::byte> bytes, std::size_t at) {
+  std::uint32_t value = 0;
+  if (at + sizeof(value) <= bytes.size()) std::memcpy(&value, bytes.data() + at, sizeof(value));
+  return value;
+}
+
+// From one cell's position to the next one's, in the saved cells of positions 0 and 1. Each is
+// followed by a count of sequences, which is one, and by what some models add.
+std::size_t place_bytes(std::span<const std::byte> two_cells) {
+  constexpr std::size_t kFirst = kStateHeadBytes + 8;
+  for (std::size_t bytes = 12; bytes <= 64; bytes += 4) {
+    if (word(two_cells, kFirst + bytes) == 1 && word(two_cells, kFirst + bytes + 4) == 1)
+      return bytes;
+  }
+  return 0;
+}
+
 ggml_type type_of(KvType type) {
   switch (type) {
     case KvType::kAuto:
@@ -48,9 +65,10 @@ llama_context_params context_params(const LlamaOptions& options, std::size_t seq
   params.n_threads_batch = params.n_threads;
   params.type_k = type_of(options.kv_type);
   params.type_v = params.type_k;
-  // Quantised values need it; elsewhere libllama knows best.
-  if (options.kv_type == KvType::kInt8) params.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_ENABLED;
-  else if (!getenv("FA")) params.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_DISABLED;
+  // Quantised values need it; elsewhere its kernels for one row and for many differ a hundred times
+  // more than those of ordinary attention.
+  params.flash_attn_type = options.kv_type == KvType::kInt8 ? LLAMA_FLASH_ATTN_TYPE_ENABLED
+                                                            : LLAMA_FLASH_ATTN_TYPE_DISABLED;
   params.swa_full = true;    // A cut to any earlier position must find its window.
   params.kv_unified = true;  // Forks share cells.
   params.no_perf = true;
@@ -134,8 +152,9 @@ Result<void> LlamaMachine::load(const std::string& path, bool weights) {
   parts_->model = llama_model_load_from_file(path.c_str(), params);
   if (parts_->model == nullptr) {
     return failure(ErrorCode::kUnavailable,
-                   path + ": libllama cannot load this model; either it does not know the "
-                          "architecture, or keys or tensors are missing");
+                   path +
+                       ": libllama cannot load this model; either it does not know the "
+                       "architecture, or keys or tensors are missing");
   }
   const llama_model* model = parts_->model;
   facts_.architecture = text_of(model, "general.architecture");
@@ -143,8 +162,7 @@ Result<void> LlamaMachine::load(const std::string& path, bool weights) {
     return failure(ErrorCode::kUnavailable,
                    path + ": the architecture \"" + facts_.architecture + "\" " + reason);
   }
-  facts_.vocabulary =
-      static_cast<std::size_t>(llama_vocab_n_tokens(llama_model_get_vocab(model)));
+  facts_.vocabulary = static_cast<std::size_t>(llama_vocab_n_tokens(llama_model_get_vocab(model)));
   facts_.context_tokens = static_cast<std::size_t>(llama_model_n_ctx_train(model));
   facts_.layers = static_cast<std::size_t>(llama_model_n_layer(model));
   facts_.width = static_cast<std::size_t>(llama_model_n_embd(model));
@@ -184,7 +202,10 @@ Result<void> LlamaMachine::try_verbs(const LlamaOptions& options) {
   facts_.state = measure(LLAMA_STATE_SEQ_FLAGS_NONE);
   if (facts_.window > 0) facts_.window_state = measure(LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY);
   std::vector<std::byte> bytes(facts_.state.of(2));
-  if (!save(0, bytes) || !restore(2, bytes, 0, 2)) return declined("its cells cannot be saved");
+  const bool is_saved = save(0, bytes).has_value();
+  facts_.place_bytes = place_bytes(bytes);
+  if (!is_saved || facts_.place_bytes == 0 || !restore(2, bytes, 0, 2))
+    return declined("its cells cannot be saved");
   parts_->close();
   return {};
 }
@@ -200,10 +221,10 @@ Result<void> LlamaMachine::make_context(const LlamaOptions& options) {
   parts_->context =
       llama_init_from_model(parts_->model, context_params(options, llama_max_parallel_sequences()));
   if (parts_->context == nullptr)
-    return failure(ErrorCode::kResourceExhausted, "libllama cannot allocate the KV cells; use a "
-                                                  "smaller --ctx-size");
-  ggml_threadpool_params params =
-      ggml_threadpool_params_default(static_cast<int>(options.threads));
+    return failure(ErrorCode::kResourceExhausted,
+                   "libllama cannot allocate the KV cells; use a "
+                   "smaller --ctx-size");
+  ggml_threadpool_params params = ggml_threadpool_params_default(static_cast<int>(options.threads));
   params.poll = 0;  // Idle threads would take cores from tokenising and sampling.
   parts_->threads = ggml_threadpool_new(&params);
   if (parts_->threads != nullptr)
@@ -241,8 +262,7 @@ Result<std::span<const float>> LlamaMachine::decode(std::span<const LlamaRow> ro
                           .logits = wanted.data()};
   try {
     const std::int32_t code = llama_decode(parts_->context, batch);
-    if (code == 1)
-      return failure(ErrorCode::kResourceExhausted, "libllama found no free KV cells");
+    if (code == 1) return failure(ErrorCode::kResourceExhausted, "libllama found no free KV cells");
     if (code != 0) {
       return failure(ErrorCode::kInternal,
                      "libllama failed on a pass (code " + std::to_string(code) + ")");
@@ -290,13 +310,20 @@ Result<void> LlamaMachine::save(LlamaSlot slot, std::span<std::byte> bytes) {
   return failure(ErrorCode::kInternal, "libllama saved cells of another size than it announced");
 }
 
-// libllama allocates for as many cells as the bytes say before it looks for them.
-bool LlamaMachine::counts_agree(std::span<const std::byte> bytes, std::size_t cells) const {
+// libllama believes counts and positions: it allocates by the first and keeps its books by the
+// others.
+bool LlamaMachine::is_sound(std::span<const std::byte> bytes, std::size_t begin,
+                            std::size_t end) const {
+  const std::size_t cells = end - begin;
   if (bytes.size() != facts_.state.of(cells)) return false;
   const auto agrees = [&](std::size_t at) {
-    std::uint32_t counts[2] = {};
-    std::memcpy(counts, bytes.data() + at, sizeof(counts));
-    return counts[0] == 1 && counts[1] == cells;
+    if (word(bytes, at) != 1 || word(bytes, at + 4) != cells) return false;
+    for (std::size_t cell = 0; cell < cells; ++cell) {
+      const std::size_t place = at + 8 + cell * facts_.place_bytes;
+      const std::uint32_t position = word(bytes, place);
+      if (position < begin || position >= end || word(bytes, place + 4) != 1) return false;
+    }
+    return true;
   };
   if (!agrees(kStateHeadBytes)) return false;
   if (facts_.window == 0) return true;
@@ -305,20 +332,19 @@ bool LlamaMachine::counts_agree(std::span<const std::byte> bytes, std::size_t ce
 
 bool LlamaMachine::restore(LlamaSlot slot, std::span<const std::byte> bytes, std::size_t begin,
                            std::size_t end) {
-  if (!counts_agree(bytes, end - begin)) return false;
+  if (!is_sound(bytes, begin, end)) return false;
   const llama_seq_id id = sequence(slot, 0);
   std::size_t read = 0;
   try {
-    read = llama_state_seq_set_data(parts_->context,
-                                    reinterpret_cast<const std::uint8_t*>(bytes.data()),
-                                    bytes.size(), id);
+    read = llama_state_seq_set_data(
+        parts_->context, reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size(), id);
   } catch (const std::exception&) {
     read = 0;
   }
-  const bool right = read == bytes.size() &&
-                     llama_memory_seq_pos_min(parts_->memory(), id) ==
-                         static_cast<llama_pos>(begin) &&
-                     llama_memory_seq_pos_max(parts_->memory(), id) == static_cast<llama_pos>(end) - 1;
+  const bool right =
+      read == bytes.size() &&
+      llama_memory_seq_pos_min(parts_->memory(), id) == static_cast<llama_pos>(begin) &&
+      llama_memory_seq_pos_max(parts_->memory(), id) == static_cast<llama_pos>(end) - 1;
   if (!right) {
     cut(slot, 0);
     return false;

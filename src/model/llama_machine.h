@@ -49,7 +49,8 @@ struct LlamaFacts {
   std::size_t width = 0;
   std::size_t window = 0;  // Of sliding layers; 0: there are none.
   std::size_t slots = 0;
-  LlamaStateSize state;   // Of a slot of at most `window` cells.
+  LlamaStateSize state;         // Of a slot of at most `window` cells.
+  std::size_t place_bytes = 0;  // Of these, what says where a cell belongs: first its position.
   LlamaStateSize window_state;  // Of these bytes, the last ones, of the sliding layers.
 };
 
@@ -103,7 +104,8 @@ class LlamaMachine {
   Result<void> make_context(const LlamaOptions& options);
   [[nodiscard]] std::int32_t sequence(LlamaSlot slot, int which) const;
   [[nodiscard]] int sequences_per_slot() const { return facts_.window > 0 ? 2 : 1; }
-  [[nodiscard]] bool counts_agree(std::span<const std::byte> bytes, std::size_t cells) const;
+  [[nodiscard]] bool is_sound(std::span<const std::byte> bytes, std::size_t begin,
+                              std::size_t end) const;
 
   std::unique_ptr<Parts> parts_;
   LlamaFacts facts_;

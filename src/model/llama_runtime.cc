@@ -61,9 +61,9 @@ LlamaRuntime::Row& LlamaRuntime::row(SequenceId id) {
 
 Result<LlamaRuntime::Row*> LlamaRuntime::add_row(SequenceId& id) {
   if (slots_free_.empty()) {
-    return failure(ErrorCode::kResourceExhausted,
-                   "libllama keeps " + std::to_string(limits_.sequences) +
-                       " sequences at once; drop one first");
+    return failure(ErrorCode::kResourceExhausted, "libllama keeps " +
+                                                      std::to_string(limits_.sequences) +
+                                                      " sequences at once; drop one first");
   }
   id = SequenceId{next_id_++};
   Row& made = rows_[std::to_underlying(id)];
@@ -80,15 +80,14 @@ Result<SequenceId> LlamaRuntime::create() {
 
 Result<SequenceId> LlamaRuntime::fork(SequenceId source, std::size_t length) {
   if (const std::size_t has = row(source).cells.size(); length > has) {
-    return failure(ErrorCode::kInvalidArgument, "cannot fork " + std::to_string(length) +
-                                                    " cells of a sequence of " +
-                                                    std::to_string(has));
+    return failure(
+        ErrorCode::kInvalidArgument,
+        "cannot fork " + std::to_string(length) + " cells of a sequence of " + std::to_string(has));
   }
   SequenceId id{};
   INCIPIT_TRY(Row* const made, add_row(id));
   const Row& from = row(source);  // Rows do not move when one is added.
-  made->cells.assign(from.cells.begin(),
-                     from.cells.begin() + static_cast<std::ptrdiff_t>(length));
+  made->cells.assign(from.cells.begin(), from.cells.begin() + static_cast<std::ptrdiff_t>(length));
   for (const BlockIndex cell : made->cells) cells_->share(cell);
   machine_->share(from.slot, made->slot, 0, length);
   return id;
@@ -131,9 +130,8 @@ std::vector<LlamaRow> LlamaRuntime::rows_of(std::span<const Step> steps) const {
     const std::size_t first = rows.size();
     for (const Token token : step.tokens) {
       const std::size_t position = target.cells.size() + (rows.size() - first);
-      rows.push_back({.token = token,
-                      .position = static_cast<std::int32_t>(position),
-                      .slot = target.slot});
+      rows.push_back(
+          {.token = token, .position = static_cast<std::int32_t>(position), .slot = target.slot});
     }
     for (const std::uint32_t wanted : step.logits_rows) rows[first + wanted].wants_logits = true;
   }
@@ -186,8 +184,7 @@ std::vector<LlamaRuntime::Chunk> LlamaRuntime::chunks_of(std::size_t begin, std:
   std::vector<Chunk> chunks;
   const std::size_t window = facts().window;
   while (begin < end) {
-    const std::size_t next =
-        window == 0 ? end : std::min(end, (begin / window + 1) * window);
+    const std::size_t next = window == 0 ? end : std::min(end, (begin / window + 1) * window);
     chunks.push_back({.begin = begin, .end = next});
     begin = next;
   }

@@ -257,8 +257,7 @@ Result<std::span<const float>> OpenVinoRuntime::run(std::span<const Piece> piece
 
 Result<Logits> OpenVinoRuntime::evaluate(std::span<const Step> steps) {
   if (steps.empty()) return Logits{.values = {}, .vocabulary = limits_.vocabulary};
-  INCIPIT_TRY_VOID(
-      check_steps(steps, limits_, [this](SequenceId id) { return row(id).length; }));
+  INCIPIT_TRY_VOID(check_steps(steps, limits_, [this](SequenceId id) { return row(id).length; }));
   std::vector<Row> reserved;
   reserved.reserve(steps.size());
   const auto give_back = [&] {

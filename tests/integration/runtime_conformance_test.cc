@@ -62,8 +62,8 @@ model::Runtime& opened_llama(const std::string& file) {
   static std::map<std::string, std::unique_ptr<model::LlamaRuntime>> kept;
   auto& runtime = kept[file];
   if (!runtime) {
-    runtime = must(
-        model::LlamaRuntime::open(file, {.cells = 1024, .threads = 2, .identity = file}));
+    runtime =
+        must(model::LlamaRuntime::open(file, {.cells = 1024, .threads = 2, .identity = file}));
   }
   return *runtime;
 }
