@@ -56,7 +56,8 @@ std::string check_text(const std::string& precision, const EqualityCheck& check)
   std::string text = precision + ": cached = full: " + of(check.equal_cached, check.texts) +
                      ", batched = full: " + of(check.equal_batched, check.texts) +
                      ", full in one pass = full: " + of(check.equal_full_batched, check.texts) +
-                     ", labels: " + of(check.equal_labels, check.texts) + "\n";
+                     ", labels: " + of(check.equal_labels, check.texts) +
+                     (check.exact ? "" : "; approximate: equality is not promised") + "\n";
   if (check.labelled > 0) {
     text += precision + ": right labels: " + of(check.right, check.labelled) +
             ", with --calibrate batch: " + of(check.right_calibrated, check.labelled) + "\n";

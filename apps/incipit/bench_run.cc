@@ -145,6 +145,7 @@ Result<EqualityCheck> check_equality(Classifier& classifier, const std::vector<L
   const Texts texts = distinct(all);
   EqualityCheck check;
   check.texts = texts.size();
+  check.exact = classifier.report().exact;
   std::vector<std::vector<Scored>> ways;
   for (const Route route : {Route::kFull, Route::kCached, Route::kBatched, Route::kFullBatch}) {
     std::vector<Scored>& way = ways.emplace_back();

@@ -26,6 +26,7 @@ using OnTexts = std::function<Result<void>(std::size_t texts)>;
 
 struct EqualityCheck {
   std::size_t texts = 0;  // Distinct ones.
+  bool exact = true;      // What was promised.
   std::size_t equal_cached = 0;
   std::size_t equal_batched = 0;
   std::size_t equal_full_batched = 0;

@@ -72,8 +72,9 @@ Result<Outcome> classify(const ClassifyFlags& flags, ClassifyPlan plan,
   return outcome;
 }
 
-int exit_code(const ClassifyFlags& flags, const FileReport& report) {
-  if (report.verify && report.verify->mismatches > 0) return kExitMismatch;
+int exit_code(const ClassifyFlags& flags, const FileReport& report, bool is_exact) {
+  // What is called approximate was not promised to be equal.
+  if (is_exact && report.verify && report.verify->mismatches > 0) return kExitMismatch;
   if (report.errors > 0) return kExitRowErrors;
   return flags.fail_on_review && report.review > 0 ? kExitRowErrors : kExitDone;
 }
@@ -95,7 +96,7 @@ int run_classify(std::span<const std::string> arguments, const Surroundings& aro
                           .file = &outcome->file,
                           .fit = outcome->fit ? &*outcome->fit : nullptr,
                           .order = outcome->order ? &*outcome->order : nullptr};
-  const int code = exit_code(flags, outcome->file);
+  const int code = exit_code(flags, outcome->file, outcome->classifier->report().exact);
   if (!flags.quiet || code == kExitMismatch) {
     std::fputs(report_text(*outcome->classifier, parts).c_str(), around.err);
   }

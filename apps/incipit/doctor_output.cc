@@ -33,7 +33,8 @@ std::string machine_text(const DoctorReport& report) {
   for (const std::string& precision : report.precisions) {
     precisions += (precisions.empty() ? "" : ", ") + precision;
   }
-  return text + line("runtime", report.runtime + " (CPU; precisions: " + precisions + ")");
+  return text + line("runtime", report.runtime + " (exact; precisions: " + precisions + ")") +
+         line("", report.other_runtime + " (approximate; for other architectures)");
 }
 
 std::string models_text(const DoctorReport& report) {
@@ -43,9 +44,10 @@ std::string models_text(const DoctorReport& report) {
   std::string text;
   for (const DoctorModel& model : report.models) {
     const std::string name = std::filesystem::path(model.file).filename().string();
-    text +=
-        line("model", model.refused.empty() ? name + ": " + model.summary + ", " + mib(model.bytes)
-                                            : name + ": cannot be used: " + model.refused);
+    text += line("model", !model.refused.empty()
+                              ? name + ": cannot be used: " + model.refused
+                              : name + ": " + model.summary + ", " + mib(model.bytes) +
+                                    (model.is_approximate ? "; with libllama, approximate" : ""));
   }
   return text;
 }
@@ -71,7 +73,7 @@ std::string run_text(const DoctorRun& run) {
 std::string doctor_text(const DoctorReport& report) {
   std::string text = machine_text(report) + models_text(report);
   for (const DoctorRun& run : report.runs) text += run_text(run);
-  if (report.runs.empty()) return text + line("law", "not proved: no model was loaded");
+  if (report.runs.empty()) return text + line("law", "not proved: no model of OpenVINO was loaded");
   return text +
          line("result", report.is_well()
                             ? "cached, batched and whole prompts agree to the last bit"

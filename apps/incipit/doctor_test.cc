@@ -22,6 +22,7 @@ DoctorReport healthy() {
           .memory_peak_bytes = std::size_t{90} << 20U,
           .home = "/cache",
           .runtime = "OpenVINO 1.2.3",
+          .other_runtime = "llama.cpp 4.5.6",
           .precisions = {"f32", "bf16"},
           .models = {{.file = "/cache/models/a.gguf",
                       .bytes = std::size_t{400} << 20U,
@@ -70,7 +71,8 @@ TEST_F(DoctorCommand, PrintsWhatItFound) {
       "             amx_tile is announced but does not work here; it is not used\n"
       "memory       3072 MiB available; this process took 90 MiB at most\n"
       "cache        /cache\n"
-      "runtime      OpenVINO 1.2.3 (CPU; precisions: f32, bf16)\n"
+      "runtime      OpenVINO 1.2.3 (exact; precisions: f32, bf16)\n"
+      "             llama.cpp 4.5.6 (approximate; for other architectures)\n"
       "model        a.gguf: qwen2, 24 layers, 400 MiB\n"
       "law          bf16, int8 cells: exact, to the last bit\n"
       "             passes of at least 8 rows (5 needed), logits of at least 8 rows (2 needed)\n"
@@ -104,7 +106,7 @@ TEST_F(DoctorCommand, LoadsNoModelWhereOnlyTheMachineIsAskedFor) {
   report_->runs.clear();
   EXPECT_EQ(run({"--machine-only", "-m", "a.gguf"}), kExitDone);
   EXPECT_EQ(options_.model, "");
-  EXPECT_NE(out().find("not proved: no model was loaded"), std::string::npos);
+  EXPECT_NE(out().find("not proved: no model of OpenVINO was loaded"), std::string::npos);
 }
 
 TEST_F(DoctorCommand, HandsOnAModelThatCannotBeUsed) {
@@ -122,6 +124,9 @@ TEST(DoctorText, ShowsNoControlCharacterOfAModelFile) {
   EXPECT_NE(text.find("model        \\x1b]0;x\\x07.gguf: cannot be used: architecture \"\\n\"\n"),
             std::string::npos)
       << text;
+  report.models = {{.file = "/m/b.gguf", .summary = "mixtral", .is_approximate = true}};
+  EXPECT_NE(doctor_text(report).find("b.gguf: mixtral, 0 MiB; with libllama, approximate\n"),
+            std::string::npos);
   report.models.clear();
   EXPECT_NE(doctor_text(report).find("none in /cache/models"), std::string::npos);
 }

@@ -31,6 +31,12 @@ void add_engine_flags(CLI::App& app, EngineFlags& flags) {
       ->type_name("FILE")
       ->group("Model")
       ->capture_default_str();
+  app.add_option("--runtime", flags.runtime,
+                 "What computes: openvino is exact to the bit and knows few architectures, llama "
+                 "(libllama) knows many and is approximate; auto takes llama where it must.")
+      ->type_name("auto|openvino|llama")
+      ->group("Model")
+      ->capture_default_str();
   app.add_option("--precision", flags.precision,
                  "What the model computes in: bf16 is fastest for many rows where the processor "
                  "has it, f32 elsewhere.")
@@ -58,6 +64,10 @@ Result<EngineOptions> engine_options(const EngineFlags& flags) {
   options.model = flags.model;
   options.ctx_size = flags.ctx_size;
   options.threads = flags.threads;
+  INCIPIT_TRY(options.runtime, choose<RuntimeKind>("--runtime", flags.runtime,
+                                                   {{"auto", RuntimeKind::kAuto},
+                                                    {"openvino", RuntimeKind::kOpenVino},
+                                                    {"llama", RuntimeKind::kLlama}}));
   INCIPIT_TRY(options.precision, choose<Precision>("--precision", flags.precision,
                                                    {{"auto", Precision::kAuto},
                                                     {"bf16", Precision::kBf16},

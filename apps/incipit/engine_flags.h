@@ -17,6 +17,7 @@ namespace incipit::app {
 
 struct EngineFlags {
   std::string model;
+  std::string runtime = "auto";
   std::string precision = "auto";
   std::string kv_type = "auto";
   std::size_t ctx_size = EngineOptions{}.ctx_size;

@@ -34,6 +34,7 @@ struct DoctorModel {
   std::size_t bytes = 0;
   std::string summary;  // Such as "qwen2, 24 layers, width 896, vocabulary 151936".
   std::string refused;  // Why it cannot be loaded, naming what is unsupported; empty if it can.
+  bool is_approximate = false;  // Only libllama knows it.
 };
 
 struct DoctorReport {
@@ -44,10 +45,11 @@ struct DoctorReport {
   std::size_t memory_available_bytes = 0;
   std::size_t memory_peak_bytes = 0;  // Of this process.
   std::string home;                   // The cache directory.
-  std::string runtime;                // Name and version.
+  std::string runtime;                // Name and version of OpenVINO.
+  std::string other_runtime;          // And of libllama.
   std::vector<std::string> precisions;
   std::vector<DoctorModel> models;  // Of the cache directory, and the one asked for.
-  std::vector<DoctorRun> runs;      // Of the model asked for.
+  std::vector<DoctorRun> runs;      // Of the model asked for; none with libllama.
 
   // Whether the law holds in every run that was possible.
   [[nodiscard]] bool is_well() const {
@@ -59,8 +61,10 @@ struct DoctorReport {
 };
 
 // Looks at the machine and, where options.model names a file that can be loaded, proves the law on
-// it in every precision and KV type; that takes seconds for each. options.on_event hears of each.
-// Errors: kUnavailable if options.model is set and cannot be loaded.
+// it in every precision and KV type
+// (of OpenVINO; libllama makes no promise to be proved); that takes seconds for each.
+// options.on_event hears of each. Errors: kUnavailable if options.model is set and cannot be
+// loaded.
 Result<DoctorReport> examine(const EngineOptions& options);
 
 }  // namespace incipit

@@ -61,7 +61,7 @@ struct ClassifierReport {
   std::string architecture;
   std::string runtime;       // Name and version of the library that computes.
   std::string instructions;  // Instruction level in use, such as "avx512_bf16 avx512_vnni".
-  std::string precision;
+  std::string precision;     // "as in the file" with libllama.
   std::string kv_type;
   std::size_t threads = 0;
   bool exact = false;              // The law holds on this CPU with these settings.

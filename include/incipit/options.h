@@ -14,7 +14,8 @@ namespace incipit {
 struct EngineOptions {
   std::string model;  // Path of a GGUF file.
   std::string home;   // Cache directory; empty: $INCIPIT_HOME, else the XDG cache folder.
-  Precision precision = Precision::kAuto;
+  RuntimeKind runtime = RuntimeKind::kAuto;
+  Precision precision = Precision::kAuto;  // kAuto alone with libllama: it takes the file's.
   KvType kv_type = KvType::kAuto;
   std::size_t ctx_size = 4096;  // KV cells in all, shared by every sequence.
   std::size_t threads = 0;      // 0: one per core that this process may use.

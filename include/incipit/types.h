@@ -21,4 +21,8 @@ enum class Precision { kAuto, kBf16, kF32 };
 // so a half-filled block is never quantised again and a hit stays exact.
 enum class KvType { kAuto, kF32, kBf16, kInt8 };
 
+// Which library computes. kAuto: OpenVINO, whose results are exact, and libllama for models of an
+// architecture that OpenVINO's graph does not know.
+enum class RuntimeKind { kAuto, kOpenVino, kLlama };
+
 }  // namespace incipit

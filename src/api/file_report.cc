@@ -240,9 +240,9 @@ std::string quality_text(const FileQuality& quality) {
 
 std::string verify_text(const Classifier& classifier, const VerifyReport& verify) {
   const std::uint64_t same = verify.rows - verify.mismatches;
-  std::string text = "cached = full: " + std::to_string(same) + " of " +
-                     std::to_string(verify.rows) +
-                     (classifier.report().exact ? ", to the bit" : ", within the tolerance") + "\n";
+  std::string text =
+      "cached = full: " + std::to_string(same) + " of " + std::to_string(verify.rows) +
+      (classifier.report().exact ? ", to the bit" : ", approximate: within the tolerance") + "\n";
   for (const VerifyMismatch& each : verify.examples) {
     text += "  mismatch at id " + each.id + ":";
     for (std::size_t i = 0; i < each.scores.size() && i < each.full_scores.size(); ++i) {

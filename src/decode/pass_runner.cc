@@ -30,6 +30,8 @@ std::size_t PassRunner::group_size(std::span<const PassItem> items) const {
   if (singly_) return 1;
   // What stands below needs cells while this group is held: it gets half of them.
   const std::size_t cells = runtime_.cells_free() / (items.front().has_more ? 2 : 1);
+  // Sequences run out by depth, cells by length: a quarter leaves some for a dozen levels.
+  const std::size_t sequences = runtime_.sequences_free() / (items.front().has_more ? 4 : 1);
   std::size_t cells_wanted = 0;
   std::size_t tokens = 0;
   std::size_t rows = 0;
@@ -39,7 +41,7 @@ std::size_t PassRunner::group_size(std::span<const PassItem> items) const {
     tokens += item.tokens.size();
     rows += item.logits_rows.size();
     const bool fits = cells_wanted <= cells && rows <= limits_.logits_rows_max &&
-                      (limits_.tokens_max == 0 || tokens <= limits_.tokens_max);
+                      size < sequences && (limits_.tokens_max == 0 || tokens <= limits_.tokens_max);
     if (!fits) break;
     ++size;
   }

@@ -26,7 +26,10 @@ Error cancelled() { return {ErrorCode::kCancelled, "the caller gave up"}; }
 
 Batcher::Batcher(model::Runtime& runtime, kv::PrefixCache& cache, BatcherLimits limits,
                  kv::FragmentCache* fragments)
-    : runtime_(runtime), cache_(cache), limits_(limits), fragments_(fragments) {}
+    : runtime_(runtime), cache_(cache), limits_(limits), fragments_(fragments) {
+  // Each job holds a sequence; the cache needs more than they do.
+  limits_.jobs_max = std::clamp<std::size_t>(runtime.limits().sequences / 4, 1, limits.jobs_max);
+}
 
 Batcher::~Batcher() { cancel_all(); }
 
@@ -149,6 +152,7 @@ bool Batcher::start(Task& task) {
   if (task.job.window.cells > 0) limit = std::min(limit, task.job.window.cells);
   const kv::Wanted wanted{.tenant = task.job.tenant, .tokens = task.job.tokens, .limit = limit};
   if (!task.job.reads_cache) {
+    cache_.make_room(0);
     if (auto empty = model::Sequence::create(runtime_)) task.sequence = std::move(*empty);
     return true;
   }

@@ -74,11 +74,12 @@ TokenVector joined(TokenVector first, const TokenVector& second) {
 class BatcherTest : public testing::Test {
  protected:
   void open(std::size_t cells, KvOptions kv = {}, BatcherLimits limits = {},
-            std::uint64_t folder_bytes = 0) {
+            std::uint64_t folder_bytes = 0, std::size_t sequences = 0) {
     batcher_.reset();
     cache_.reset();
     folder_.reset();
-    runtime_ = std::make_unique<FakeRuntime>(test::FakeOptions{.cells = cells, .block_cells = 4});
+    runtime_ = std::make_unique<FakeRuntime>(
+        test::FakeOptions{.cells = cells, .block_cells = 4, .sequences = sequences});
     if (folder_bytes > 0) {
       folder_ = must(store::StateFolder::open({.path = dir_.path("states"),
                                                .fingerprint = runtime_->fingerprint(),
@@ -244,6 +245,18 @@ TEST_F(BatcherTest, TooManyJobsForTheCellsAllEndRight) {
   run();
   for (std::size_t i = 0; i < prompts.size(); ++i) expect_as_alone(*outcomes[i], prompts[i], 30);
   EXPECT_GT(batcher_->counters().preempted, 0U);
+}
+
+TEST_F(BatcherTest, ARuntimeWithFewSequencesServesAsManyJobsAsAnother) {
+  open(8000, {}, {}, 0, 20);
+  std::vector<TokenVector> prompts;
+  for (Token i = 0; i < 60; ++i) prompts.push_back(count_from(i, 30));
+  std::vector<Outcome*> outcomes;
+  for (const TokenVector& prompt : prompts)
+    outcomes.push_back(&add(prompt, 5, {.reads_cache = prompt[0] % 3 != 0}));
+  run();
+  for (std::size_t i = 0; i < prompts.size(); ++i) expect_as_alone(*outcomes[i], prompts[i], 5);
+  EXPECT_EQ(batcher_->counters().jobs_most, 5U) << "a quarter of the sequences";
 }
 
 TEST_F(BatcherTest, AJobThatCanNeverRunIsRefusedByReason) {

@@ -296,11 +296,11 @@ void ClassifierImpl::fill_report() {
   report_.model_file = loaded_.file.substr(loaded_.file.find_last_of('/') + 1);
   report_.model_sha256 = loaded_.sha256;
   report_.model_bytes = loaded_.bytes;
-  report_.architecture = loaded_.shape.architecture;
-  report_.runtime = model::OpenVinoMachine::library_version();
+  report_.architecture = loaded_.architecture;
+  report_.runtime = loaded_.runtime_name;
   report_.instructions = model::cpu_facts().instructions_text();
-  report_.precision = engine::name_of(loaded_.precision);
-  report_.kv_type = engine::name_of(loaded_.kv_type);
+  report_.precision = loaded_.precision_name;
+  report_.kv_type = loaded_.kv_type_name;
   report_.threads = loaded_.threads;
   report_.exact = loaded_.runtime->limits().exact;
   report_.approximate_reason = loaded_.runtime->limits().approximate_reason;

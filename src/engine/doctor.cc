@@ -10,10 +10,32 @@
 #include "model/bit_law.h"
 #include "model/cpu.h"
 #include "model/gguf_file.h"
+#include "model/libllama.h"
+#include "model/llama_machine.h"
 #include "model/model_cache.h"
 
 namespace incipit {
 namespace {
+
+std::string summary_of(const std::string& architecture, const std::size_t (&numbers)[4]) {
+  return architecture + ", " + std::to_string(numbers[0]) + " layers, width " +
+         std::to_string(numbers[1]) + ", vocabulary " + std::to_string(numbers[2]) + ", context " +
+         std::to_string(numbers[3]);
+}
+
+// What libllama makes of a model that OpenVINO refuses.
+void ask_libllama(const model::GgufFile& gguf, DoctorModel& result) {
+  if (!model::is_of_another_kind(gguf)) return;
+  const auto facts = model::LlamaMachine::look_at(gguf.path());
+  if (!facts) {
+    result.refused += " by OpenVINO; " + facts.error().message;
+    return;
+  }
+  result.refused.clear();
+  result.is_approximate = true;
+  result.summary = summary_of(
+      facts->architecture, {facts->layers, facts->width, facts->vocabulary, facts->context_tokens});
+}
 
 DoctorModel look_at(const std::string& path) {
   DoctorModel result{.file = path, .bytes = 0, .summary = "", .refused = ""};
@@ -26,12 +48,11 @@ DoctorModel look_at(const std::string& path) {
   const auto shape = model::read_model_shape(**gguf);
   if (!shape) {
     result.refused = shape.error().message;
+    ask_libllama(**gguf, result);
     return result;
   }
-  result.summary = shape->architecture + ", " + std::to_string(shape->layers) + " layers, width " +
-                   std::to_string(shape->width) + ", vocabulary " +
-                   std::to_string(shape->vocabulary) + ", context " +
-                   std::to_string(shape->context_tokens);
+  result.summary = summary_of(
+      shape->architecture, {shape->layers, shape->width, shape->vocabulary, shape->context_tokens});
   return result;
 }
 
@@ -67,12 +88,12 @@ Result<DoctorRun> run_model(EngineOptions options, Precision precision, KvType k
   run.logits_rows_min = law.settings.logits_rows_min;
   run.ms_self_test = law.ms;
   run.cell_bytes = (*loaded)->runtime->limits().cell_bytes;
-  INCIPIT_TRY(const model::LawMeasurement measured, model::measure_law(*(*loaded)->runtime));
+  INCIPIT_TRY(const model::LawMeasurement measured, model::measure_law(*(*loaded)->openvino));
   run.rows_needed = measured.rows_min;
   run.logits_rows_needed = measured.logits_rows_min;
   run.lone_token_needs_filler = measured.lone_token_needs_filler;
   // A proof that was kept is not believed here: the law is tried again.
-  INCIPIT_TRY(const bool holds, model::keeps_the_law(*(*loaded)->runtime));
+  INCIPIT_TRY(const bool holds, model::keeps_the_law(*(*loaded)->openvino));
   if (run.exact && !holds) {
     run.exact = false;
     run.approximate_reason =
@@ -94,12 +115,17 @@ Result<DoctorReport> examine(const EngineOptions& options) {
   report.memory_available_bytes = available_memory_bytes();
   report.home = model::cache_home(options.home);
   report.runtime = model::OpenVinoMachine::library_version();
+  report.other_runtime = model::libllama_version();
   report.precisions = {"f32"};
   if (engine::can_compute_bf16()) report.precisions.emplace_back("bf16");
   report.models = find_models(report.home, options.model);
   if (!options.model.empty()) {
     const auto asked = std::ranges::find(report.models, options.model, &DoctorModel::file);
     if (!asked->refused.empty()) return failure(ErrorCode::kUnavailable, asked->refused);
+    if (asked->is_approximate) {
+      report.memory_peak_bytes = peak_memory_bytes();
+      return report;
+    }
     EngineOptions each = options;
     each.home = report.home;
     const std::pair<Precision, KvType> ways[] = {{Precision::kBf16, KvType::kBf16},

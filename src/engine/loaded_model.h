@@ -2,6 +2,7 @@
 //
 // A model file made ready: checked, prepared, compiled, its law proved, its vocabulary read.
 //
+// OpenVINO runs what its graph builder knows; libllama the rest, or where it was asked for.
 // Everything that a start needs stands here in one function, with its time. The second start of
 // a model finds its weights, hash and proof in the cache directory.
 // Confined to one thread at a time.
@@ -28,16 +29,18 @@ struct LoadedModel {
   std::string file;
   std::string sha256;
   std::uint64_t bytes = 0;
-  model::ModelShape shape;
-  Precision precision = Precision::kF32;
-  KvType kv_type = KvType::kF32;
+  std::string architecture;
+  std::string runtime_name;    // Library and version.
+  std::string precision_name;  // As reports spell it.
+  std::string kv_type_name;
   std::size_t threads = 1;
   double ms_load = 0;
-  model::LawProof law;
+  model::LawProof law;  // Of OpenVINO.
   std::unique_ptr<model::Tokenizer> tokenizer;
   std::unique_ptr<model::ChatTemplate> chat_template;
-  std::unique_ptr<model::PreparedWeights> weights;
-  std::unique_ptr<model::OpenVinoRuntime> runtime;
+  std::unique_ptr<model::PreparedWeights> weights;  // Null with libllama.
+  std::unique_ptr<model::Runtime> runtime;
+  model::OpenVinoRuntime* openvino = nullptr;  // `runtime`, where it is that one.
 };
 
 // Errors: as Engine::open().

@@ -18,6 +18,9 @@ namespace {
 // model on two cores. It only orders evictions, so a rough figure does.
 constexpr double kTokensPerDoubling = 3000;
 
+// Sequences that a lookup and a commit make beside those that they hand over.
+constexpr std::size_t kSequencesSpare = 8;
+
 // Where public openings lie. No tenant has this name: Generator refuses a leading NUL.
 constexpr std::string_view kPublic("\0public", 7);
 
@@ -100,13 +103,13 @@ void PrefixCache::hold(Node& node, const model::Sequence& sequence, PrefixLease&
 // Makes a sequence of the match's cells, restoring what is not live.
 Result<PrefixCache::Brought> PrefixCache::bring(const Match& match) {
   Brought brought;
-  INCIPIT_TRY(brought.sequence, model::Sequence::create(runtime_));
-  if (match.length == 0) return brought;
   // Making room must not take what is being used.
   for (Node* node : {match.node, match.live_node})
     if (node != nullptr) ++node->leases;
-  if (match.live_node != nullptr) {
-    make_room(runtime_.limits().fork_cells);
+  make_room(match.live_node != nullptr ? runtime_.limits().fork_cells : 0);
+  auto empty = model::Sequence::create(runtime_);
+  if (empty) brought.sequence = std::move(*empty);
+  if (empty && match.live_node != nullptr) {
     auto fork =
         model::Sequence::fork(runtime_, RadixTree::sequence_of(*match.live_node).id(), match.live);
     if (fork)
@@ -114,10 +117,12 @@ Result<PrefixCache::Brought> PrefixCache::bring(const Match& match) {
     else
       brought.miss = KvMiss::kNoRoom;
   }
-  if (brought.miss == KvMiss::kNone && match.length > match.live) restore_below(match, brought);
+  if (empty && brought.miss == KvMiss::kNone && match.length > match.live)
+    restore_below(match, brought);
   for (Node* node : {match.node, match.live_node})
     if (node != nullptr) --node->leases;
-  prune(*match.node, brought.miss);
+  if (match.node != nullptr && match.length > 0) prune(*match.node, brought.miss);
+  if (!empty) return std::unexpected(empty.error());
   return brought;
 }
 
@@ -287,9 +292,13 @@ void PrefixCache::rank(Node& node) {
 }
 
 bool PrefixCache::make_room(std::size_t cells) {
-  if (runtime_.cells_free() >= cells) return true;
+  const std::size_t spare = std::min(kSequencesSpare, runtime_.limits().sequences / 4);
+  const auto has_room = [&] {
+    return runtime_.cells_free() >= cells && runtime_.sequences_free() >= spare;
+  };
+  if (has_room()) return true;
   keep_deadlines();
-  while (runtime_.cells_free() < cells) {
+  while (!has_room()) {
     EvictionOrder* weakest = nullptr;
     policy::Rank least;
     for (auto& [tenant, order] : live_) {

@@ -94,7 +94,8 @@ class PrefixCache {
   void commit(std::string_view tenant, TokenSpan tokens, model::Sequence sequence,
               const CommitOptions& options = {});
 
-  // Evicts until `cells` are free. False if what is left is in use.
+  // Evicts until `cells` are free, and the few sequences that a lookup needs. False if what is left
+  // is in use.
   bool make_room(std::size_t cells);
 
   // What acquire() would match, and why not more. Changes nothing.

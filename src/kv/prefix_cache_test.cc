@@ -66,6 +66,19 @@ class PrefixCacheTest : public testing::Test {
   std::unique_ptr<PrefixCache> cache_;
 };
 
+TEST_F(PrefixCacheTest, ARuntimeWithFewSequencesEvictsForThem) {
+  runtime_ = std::make_unique<FakeRuntime>(test::FakeOptions{.cells = 4000, .sequences = 24});
+  cache_ = std::make_unique<PrefixCache>(*runtime_, nullptr, KvOptions{.memory_bytes = 100'000},
+                                         [this] { return now_ms_; });
+  for (int round = 0; round < 3; ++round) {
+    for (Token first = 0; first < 60; ++first) ask(run_of(first, 20));
+    EXPECT_GE(runtime_->sequences_free(), 5U);
+  }
+  EXPECT_GT(runtime_->cells_free(), 2000U) << "sequences ran out, not cells";
+  EXPECT_EQ(ask(run_of(59, 20)).matched, 19U);
+  EXPECT_GT(cache_->counters().tokens_restored, 0U);
+}
+
 TEST_F(PrefixCacheTest, SaysWhyItMissed) {
   open(100, {.tokens_min = 4, .memory_bytes = 0});
   EXPECT_EQ(ask(run_of(1, 20)).miss, KvMiss::kNeverCached);

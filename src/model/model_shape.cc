@@ -299,4 +299,18 @@ Result<ModelShape> read_model_shape(const GgufFile& gguf) {
   return shape;
 }
 
+bool is_of_another_kind(const GgufFile& gguf) {
+  Keys keys(gguf);
+  const std::string architecture = gguf.text("general.architecture").value_or("");
+  const std::string scaling = keys.text("rope.scaling.type");
+  const bool is_known = (architecture == "llama" || architecture == "qwen2") &&
+                        (scaling.empty() || scaling == "none" || scaling == "linear") &&
+                        !keys.has("expert_count") && !keys.has("attention.sliding_window");
+  if (is_known) return false;
+  keys.extent("block_count", kLayersMax);
+  keys.extent("embedding_length", kExtentMax);
+  keys.extent("context_length", std::uint64_t{1} << 31U);
+  return !architecture.empty() && keys.wrong().empty();
+}
+
 }  // namespace incipit::model

@@ -48,6 +48,11 @@ struct ModelShape {
 // left out silently otherwise.
 Result<ModelShape> read_model_shape(const GgufFile& gguf);
 
+// Whether the file says of itself that it is of a kind that the graph builder does not know:
+// another architecture, or one of the keys that make it another model. Where read_model_shape()
+// refuses such a file, another runtime may be right; a file with wrong numbers is wrong for all.
+[[nodiscard]] bool is_of_another_kind(const GgufFile& gguf);
+
 // Names of a layer's linear parts, as in "blk.<layer>.<part>.weight".
 inline constexpr const char* kLinearParts[] = {"attn_q", "attn_k",   "attn_v",  "attn_output",
                                                "ffn_up", "ffn_gate", "ffn_down"};

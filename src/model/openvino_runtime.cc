@@ -10,6 +10,7 @@
 #include "model/key_rotation.h"
 #include "model/model_shape.h"
 #include "model/prepared_weights.h"
+#include "model/step_check.h"
 
 namespace incipit::model {
 namespace {
@@ -26,11 +27,6 @@ std::size_t blocks_for(std::size_t cells) { return (cells + kBlockCells - 1) / k
 std::size_t few_sizes(std::size_t rows) {
   const std::size_t step = rows <= 32 ? 4 : rows <= 128 ? 8 : 16;
   return (rows + step - 1) / step * step;
-}
-
-std::unexpected<Error> no_cells() {
-  return failure(ErrorCode::kResourceExhausted,
-                 "no free KV cells; drop sequences or raise --ctx-size");
 }
 
 }  // namespace
@@ -173,7 +169,7 @@ Result<OpenVinoRuntime::Row> OpenVinoRuntime::reserve(const Row& row, std::size_
       result.blocks.pop_back();
       if (!take()) {
         release(result);
-        return no_cells();
+        return no_free_cells();
       }
       machine_->copy_block(last, result.blocks.back());
     } else {
@@ -183,43 +179,10 @@ Result<OpenVinoRuntime::Row> OpenVinoRuntime::reserve(const Row& row, std::size_
   while (result.blocks.size() < blocks_for(length)) {
     if (!take()) {
       release(result);
-      return no_cells();
+      return no_free_cells();
     }
   }
   return result;
-}
-
-Result<void> OpenVinoRuntime::check(std::span<const Step> steps) const {
-  std::vector<SequenceId> seen;
-  for (const Step& step : steps) {
-    if (step.tokens.empty()) return failure(ErrorCode::kInvalidArgument, "a step without tokens");
-    const Row& target = row(step.sequence);
-    if (target.length + step.tokens.size() > limits_.context_tokens) {
-      return failure(ErrorCode::kInvalidArgument,
-                     std::to_string(target.length + step.tokens.size()) +
-                         " tokens are more than the context of " +
-                         std::to_string(limits_.context_tokens));
-    }
-    for (const Token token : step.tokens) {
-      if (token < 0 || static_cast<std::size_t>(token) >= limits_.vocabulary) {
-        return failure(ErrorCode::kInvalidArgument,
-                       "token " + std::to_string(token) + " is not in the vocabulary");
-      }
-    }
-    for (std::size_t i = 0; i < step.logits_rows.size(); ++i) {
-      const bool ascending = i == 0 || step.logits_rows[i - 1] < step.logits_rows[i];
-      if (!ascending || step.logits_rows[i] >= step.tokens.size()) {
-        return failure(ErrorCode::kInvalidArgument,
-                       "logits rows of a step must ascend and lie inside it");
-      }
-    }
-    seen.push_back(step.sequence);
-  }
-  std::sort(seen.begin(), seen.end());
-  if (std::adjacent_find(seen.begin(), seen.end()) != seen.end()) {
-    return failure(ErrorCode::kInvalidArgument, "a sequence occurs twice in one pass");
-  }
-  return {};
 }
 
 std::vector<std::vector<OpenVinoRuntime::Piece>> OpenVinoRuntime::plan(
@@ -306,7 +269,7 @@ Result<std::span<const float>> OpenVinoRuntime::run(std::span<const Piece> piece
 
 Result<Logits> OpenVinoRuntime::evaluate(std::span<const Step> steps) {
   if (steps.empty()) return Logits{.values = {}, .vocabulary = limits_.vocabulary};
-  INCIPIT_TRY_VOID(check(steps));
+  INCIPIT_TRY_VOID(check_steps(steps, limits_, [this](SequenceId id) { return row(id).length; }));
   std::vector<Row> reserved;
   reserved.reserve(steps.size());
   const auto give_back = [&] {

@@ -98,7 +98,6 @@ class OpenVinoRuntime final : public Runtime {
   OpenVinoRuntime() = default;
   [[nodiscard]] const Row& row(SequenceId id) const;
   SequenceId add_row(Row row);
-  Result<void> check(std::span<const Step> steps) const;
   // `row` with room for `length` cells: shares what stays, copies what will be written.
   Result<Row> reserve(const Row& row, std::size_t length);
   void release(const Row& row);

@@ -15,6 +15,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -57,6 +58,8 @@ struct Limits {
   std::size_t cell_bytes = 0;      // Memory of one cell over all layers.
   std::size_t fork_cells = 0;      // Cells that a fork may waste beyond its own tokens.
   bool can_move = false;           // Cells can go to other positions: slide(), restore_moved().
+  // Sequences that may live at once, where the runtime bounds them.
+  std::size_t sequences = std::numeric_limits<std::size_t>::max();
   bool exact = false;              // The law holds; otherwise results are approximate.
   std::string approximate_reason;  // Why not, for a person; empty where exact.
 };
@@ -74,11 +77,12 @@ class Runtime {
   Runtime& operator=(const Runtime&) = delete;
   virtual ~Runtime() = default;
 
-  // Makes an empty sequence.
+  // Makes an empty sequence. Errors: kResourceExhausted without free sequences.
   virtual Result<SequenceId> create() = 0;
 
   // Makes a sequence that shares the first `length` cells of `source`.
-  // Errors: kInvalidArgument if `source` is shorter; kResourceExhausted without free cells.
+  // Errors: kInvalidArgument if `source` is shorter; kResourceExhausted without free cells or
+  //         sequences.
   virtual Result<SequenceId> fork(SequenceId source, std::size_t length) = 0;
 
   // Forgets the cells from `length` on; a longer `length` than the sequence is kInvalidArgument.
@@ -116,6 +120,8 @@ class Runtime {
   virtual Result<void> restore_moved(SequenceId sequence, std::span<const std::byte> bytes);
 
   [[nodiscard]] virtual std::size_t cells_free() const = 0;
+  // How many more sequences create() and fork() may make.
+  [[nodiscard]] virtual std::size_t sequences_free() const { return limits().sequences; }
 
   // Names everything that shapes a cell's bits: model, weight recipe, precision, KV type, library
   // version, instruction level, and the settings of the law. Hexadecimal SHA-256.

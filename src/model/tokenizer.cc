@@ -6,21 +6,15 @@
 #include <algorithm>
 #include <exception>
 #include <limits>
-#include <mutex>
 #include <utility>
 
 #include "base/file.h"
+#include "model/libllama.h"
 
 namespace incipit::model {
 namespace {
 
 constexpr auto kTextBytesMax = static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max());
-
-// The library never prints, so neither may libllama. Its log sink is global to the process.
-void silence_libllama() {
-  static std::once_flag once;
-  std::call_once(once, [] { llama_log_set([](ggml_log_level, const char*, void*) {}, nullptr); });
-}
 
 std::optional<Token> optional_token(llama_token token) {
   return token == LLAMA_TOKEN_NULL ? std::nullopt : std::optional<Token>(token);
@@ -60,7 +54,7 @@ struct Tokenizer::Handle {
 Result<std::unique_ptr<Tokenizer>> Tokenizer::open(const std::string& path) {
   // libllama says only "failed to load"; asking first gives the system's reason.
   INCIPIT_TRY_VOID(File::open_read(path));
-  silence_libllama();
+  prepare_libllama();
   llama_model_params params = llama_model_default_params();
   params.vocab_only = true;
   llama_model* model = nullptr;

@@ -33,6 +33,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(fake("cells", {.context_tokens = 512}),
                     fake("blocks", {.context_tokens = 512, .cells = 1024, .block_cells = 8}),
                     fake("large_blocks", {.context_tokens = 512, .cells = 2048, .block_cells = 32}),
+                    fake("few_sequences", {.context_tokens = 512, .sequences = 40}),
                     fake("drifting", {.context_tokens = 512, .exact = false})),
     [](const auto& subject) { return subject.param.name; });
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <optional>
 
@@ -98,6 +99,24 @@ TEST_P(RuntimeConformance, LimitsAreFilledIn) {
   EXPECT_LE(runtime().cells_free(), limits.cells);
   EXPECT_EQ(limits.exact, limits.approximate_reason.empty());
   EXPECT_EQ(runtime().fingerprint().size(), 64U);
+}
+
+// A tolerance that would take one prompt for another proves nothing.
+TEST_P(RuntimeConformance, TheToleranceTellsPromptsApart) {
+  TokenVector tokens = random_prompt(GetParam().prompt_tokens);
+  const Oracle one = whole(tokens);
+  std::size_t swapped = 0;
+  while (tokens[swapped] == tokens[swapped + 1]) ++swapped;
+  std::swap(tokens[swapped], tokens[swapped + 1]);
+  const Oracle other = whole(tokens);
+  float least = std::numeric_limits<float>::max();
+  for (std::size_t row = swapped + 1; row < tokens.size(); ++row) {
+    float difference = 0;
+    for (std::size_t i = 0; i < one.logits[row].size(); ++i)
+      difference = std::max(difference, std::abs(one.logits[row][i] - other.logits[row][i]));
+    least = std::min(least, difference);
+  }
+  EXPECT_GT(least, runtime().limits().exact ? 0 : 2 * GetParam().tolerance);
 }
 
 TEST_P(RuntimeConformance, CreatesAnEmptySequenceThatCostsNoCells) {
@@ -263,6 +282,26 @@ TEST_P(RuntimeConformance, WithoutCellsNothingChangesAndASmallerPassWorks) {
   EXPECT_EQ(code, ErrorCode::kResourceExhausted);
   held.clear();
   expect_continues(*base, prefix);
+}
+
+TEST_P(RuntimeConformance, SequencesRunOutWithAnError) {
+  const std::size_t free = runtime().sequences_free();
+  EXPECT_LE(free, runtime().limits().sequences);
+  if (free > 1000) return;  // As good as without bounds.
+  std::vector<Sequence> held;
+  for (std::size_t i = 0; i < free; ++i) {
+    auto made = Sequence::create(runtime());
+    ASSERT_TRUE(made) << i << " of " << free << ": " << made.error().message;
+    held.push_back(std::move(*made));
+  }
+  EXPECT_EQ(runtime().sequences_free(), 0U);
+  append(held.front(), random_prompt(3));
+  for (const auto& more : {runtime().create(), runtime().fork(held.front().id(), 2)}) {
+    ASSERT_FALSE(more);
+    EXPECT_EQ(more.error().code, ErrorCode::kResourceExhausted);
+  }
+  held.pop_back();
+  EXPECT_TRUE(Sequence::fork(runtime(), held.front().id(), 2));
 }
 
 TEST_P(RuntimeConformance, DamagedBytesAreRefusedAndNothingChanges) {

@@ -20,6 +20,7 @@
 #include "support/real_runtime.h"
 #include "support/temp_dir.h"
 #include "support/ticket_task.h"
+#include "support/tiny_model.h"
 
 namespace incipit::test {
 namespace {
@@ -57,6 +58,53 @@ class EngineStart : public testing::Test {
 
 void expect_in(const std::string& message, const std::string& what) {
   EXPECT_NE(message.find(what), std::string::npos) << "got: " << message;
+}
+
+TEST_F(EngineStart, LibllamaRunsWhatOpenVinoDoesNotKnowAndSaysSo) {
+  EngineOptions options = smollm();
+  options.model = tiny_model_file("foreign", {.architecture = "internlm2", .tied_output = false});
+  const auto loaded = must(engine::load_model(options));
+  expect_in(loaded->runtime_name, "llama.cpp");
+  EXPECT_EQ(loaded->architecture, "internlm2");
+  EXPECT_FALSE(loaded->runtime->limits().exact);
+  ASSERT_EQ(events_.size(), 1U);
+  expect_in(events_[0], "\"internlm2\" is not supported");
+  expect_in(events_[0], "approximate");
+  options.runtime = RuntimeKind::kOpenVino;
+  expect_in(refusal(options).message, "internlm2");
+  options.runtime = RuntimeKind::kAuto;
+  options.precision = Precision::kF32;
+  EXPECT_EQ(refusal(options).code, ErrorCode::kInvalidArgument);
+}
+
+TEST_F(EngineStart, LibllamaIsTakenWhereItIsAskedFor) {
+  EngineOptions options = smollm();
+  options.runtime = RuntimeKind::kLlama;
+  const auto engine = must(Engine::open(options));
+  EXPECT_TRUE(events_.empty());
+  const auto classifier = must(engine->classifier(ticket_task(), {}));
+  const ClassifierReport& report = classifier->report();
+  expect_in(report.runtime, "llama.cpp");
+  EXPECT_FALSE(report.exact);
+  expect_in(report.approximate_reason, "libllama");
+  EXPECT_EQ(report.kv_type, "f16");
+}
+
+TEST_F(EngineStart, BothRuntimesRefuseARecurrentModelByName) {
+  EngineOptions options = smollm();
+  options.model = tiny_mamba_file("start");
+  const Error error = refusal(options);
+  EXPECT_EQ(error.code, ErrorCode::kUnavailable);
+  expect_in(error.message, "\"mamba\" is not supported");
+  expect_in(error.message, "\"mamba\" is recurrent");
+}
+
+// Wrong numbers in a model that OpenVINO knows are no reason to try the other runtime.
+TEST_F(EngineStart, ABrokenModelIsNotHandedToLibllama) {
+  EngineOptions options = smollm();
+  options.model = tiny_model_file("broken", {.left_out = "blk.0.ffn_up.weight"});
+  expect_in(refusal(options).message, "ffn_up");
+  EXPECT_EQ(refusal(options).message.find("libllama"), std::string::npos);
 }
 
 TEST_F(EngineStart, TheSecondReadsWhatTheFirstMade) {

@@ -2,18 +2,22 @@
 //
 // Tests src/model/openvino_runtime.cc
 // Tests src/model/openvino_machine.cc
+// Tests src/model/llama_runtime.cc
 //
-// The OpenVINO runtime keeps the contract on a real model, in every precision of this CPU.
+// The runtimes keep the contract on real models, OpenVINO in every precision of this CPU.
 #include "conformance/runtime_conformance.h"
 
 #include <gtest/gtest.h>
 
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "model/llama_runtime.h"
 #include "support/installed_models.h"
+#include "support/must.h"
 #include "support/real_runtime.h"
 
 namespace incipit::test {
@@ -52,6 +56,32 @@ std::vector<RuntimeUnderTest> subjects() {
   }
   return all;
 }
+
+// libllama: within a tolerance, on a plain model and on one with sliding layers.
+model::Runtime& opened_llama(const std::string& file) {
+  static std::map<std::string, std::unique_ptr<model::LlamaRuntime>> kept;
+  auto& runtime = kept[file];
+  if (!runtime) {
+    runtime =
+        must(model::LlamaRuntime::open(file, {.cells = 1024, .threads = 2, .identity = file}));
+  }
+  return *runtime;
+}
+
+RuntimeUnderTest llama_runtime(std::string name, const std::string& file, float tolerance) {
+  return {.name = std::move(name),
+          .open = [file]() -> model::Runtime& { return opened_llama(file); },
+          .open_other = {},
+          .tokens = {5, 17, 300, 9000, 28000, 49000},
+          .prompt_tokens = 40,
+          .operations = 60,
+          .tolerance = tolerance};
+}
+
+INSTANTIATE_TEST_SUITE_P(Libllama, RuntimeConformance,
+                         testing::Values(llama_runtime("smollm2", smollm_path(), 0.5F),
+                                         llama_runtime("gemma3", gemma_path(), 0.5F)),
+                         [](const auto& subject) { return subject.param.name; });
 
 INSTANTIATE_TEST_SUITE_P(SmolLM2, RuntimeConformance, testing::ValuesIn(subjects()),
                          [](const auto& subject) { return subject.param.name; });

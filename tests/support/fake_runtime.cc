@@ -80,6 +80,7 @@ FakeRuntime::FakeRuntime(FakeOptions options) : options_(options) {
   INCIPIT_CHECK(options.block_cells > 0 && options.vocabulary > 1, "fake runtime options");
   limits_.vocabulary = options.vocabulary;
   limits_.context_tokens = options.context_tokens;
+  if (options.sequences > 0) limits_.sequences = options.sequences;
   blocks_.resize(options.cells / options.block_cells);
   for (std::size_t i = blocks_.size(); i-- > 0;) free_blocks_.push_back(i);
   limits_.cells = blocks_.size() * options.block_cells;
@@ -169,6 +170,8 @@ void FakeRuntime::append(Row& target, Cell added) {
 }
 
 Result<SequenceId> FakeRuntime::create() {
+  if (sequences_free() == 0)
+    return failure(ErrorCode::kResourceExhausted, "create: no free sequences");
   const SequenceId id{next_sequence_++};
   sequences_[std::to_underlying(id)] = {};
   return id;
@@ -179,6 +182,8 @@ Result<SequenceId> FakeRuntime::fork(SequenceId source, std::size_t length) {
   if (length > from.length) {
     return failure(ErrorCode::kInvalidArgument, "fork: the source is shorter than the length");
   }
+  if (sequences_free() == 0)
+    return failure(ErrorCode::kResourceExhausted, "fork: no free sequences");
   const std::size_t whole = length / options_.block_cells;
   const std::size_t rest = length % options_.block_cells;
   if (rest > 0 && blocks_free() == 0) {

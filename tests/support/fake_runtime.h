@@ -32,6 +32,7 @@ struct FakeOptions {
   std::size_t context_tokens = 2048;
   std::size_t cells = 4096;
   std::size_t block_cells = 1;  // A fork wastes up to 2 * (block_cells - 1) cells.
+  std::size_t sequences = 0;    // That may live at once; 0: any number.
   bool can_move = true;
   bool exact = true;  // False: logits drift by up to `drift` with the pass's shape.
   float drift = 1e-3F;
@@ -74,6 +75,9 @@ class FakeRuntime final : public model::Runtime {
   Result<void> slide(model::SequenceId sequence, const model::Slide& slide) override;
   Result<void> restore_moved(model::SequenceId sequence, std::span<const std::byte> bytes) override;
   [[nodiscard]] std::size_t cells_free() const override;
+  [[nodiscard]] std::size_t sequences_free() const override {
+    return limits_.sequences - sequences_.size();
+  }
   [[nodiscard]] const std::string& fingerprint() const override { return fingerprint_; }
   [[nodiscard]] const model::Limits& limits() const override { return limits_; }
 

@@ -21,6 +21,32 @@ class TinyModel {
  public:
   explicit TinyModel(const TinyModelOptions& options) : options_(options), random_(options.seed) {}
 
+  GgufWriter write_mamba() {
+    const std::size_t vocabulary = write_vocabulary();
+    write_keys();
+    const std::uint64_t inner = std::uint64_t{options_.width} * 2;
+    file_.number("mamba.ssm.conv_kernel", 4);
+    file_.number("mamba.ssm.inner_size", static_cast<std::uint32_t>(inner));
+    file_.number("mamba.ssm.state_size", 16);
+    file_.number("mamba.ssm.time_step_rank", 4);
+    matrix("token_embd.weight", vocabulary, options_.width);
+    vector("output_norm.weight", options_.width, 1);
+    for (std::uint32_t layer = 0; layer < options_.layers; ++layer) {
+      const std::string prefix = "blk." + std::to_string(layer) + ".";
+      vector(prefix + "attn_norm.weight", options_.width, 1);
+      matrix(prefix + "ssm_in.weight", 2 * inner, options_.width);
+      matrix(prefix + "ssm_conv1d.weight", inner, 4);
+      vector(prefix + "ssm_conv1d.bias", inner, 0);
+      matrix(prefix + "ssm_x.weight", 4 + 2 * 16, inner);
+      matrix(prefix + "ssm_dt.weight", inner, 4);
+      vector(prefix + "ssm_dt.bias", inner, 0);
+      matrix(prefix + "ssm_a", inner, 16);
+      vector(prefix + "ssm_d", inner, 1);
+      matrix(prefix + "ssm_out.weight", options_.width, inner);
+    }
+    return std::move(file_);
+  }
+
   GgufWriter write() {
     const std::size_t vocabulary = write_vocabulary();
     write_keys();
@@ -134,6 +160,14 @@ class TinyModel {
 }  // namespace
 
 GgufWriter tiny_model(const TinyModelOptions& options) { return TinyModel(options).write(); }
+
+std::string tiny_mamba_file(const std::string& name) {
+  const std::string path = scratch("tiny-" + name + ".gguf");
+  TinyModelOptions options;
+  options.architecture = "mamba";
+  must(write_file(path, TinyModel(options).write_mamba().bytes()));
+  return path;
+}
 
 std::string tiny_model_file(const std::string& name, const TinyModelOptions& options) {
   const std::string path = scratch("tiny-" + name + ".gguf");

@@ -37,6 +37,9 @@ struct TinyModelOptions {
 
 [[nodiscard]] GgufWriter tiny_model(const TinyModelOptions& options = {});
 
+// A recurrent model of two layers, which no runtime can use: there is nothing to cut back to.
+std::string tiny_mamba_file(const std::string& name);
+
 // Writes it to a file of the test's temporary directory and returns the path.
 std::string tiny_model_file(const std::string& name, const TinyModelOptions& options = {});
 
