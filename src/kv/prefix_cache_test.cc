@@ -235,7 +235,8 @@ TEST_F(PrefixCacheTest, FilesGoLeafFirst) {
     std::set<std::string> seen;
     for (int round = 0; round < 150; ++round) {
       TokenVector prompt;
-      while (prompt.size() < 40) prompt.insert(prompt.end(), 1 + random() % 9, random() % 3 + 1);
+      while (prompt.size() < 40)
+        prompt.insert(prompt.end(), 1 + random() % 9, static_cast<Token>(random() % 3 + 1));
       ask(prompt);
       while (cache_->write_behind())
         ASSERT_EQ(orphans(*folder_), 0U) << "seed " << seed << ", round " << round;
