@@ -3,10 +3,12 @@
 
 #include <ggml.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <initializer_list>
+#include <iterator>
 #include <set>
 #include <string_view>
 
@@ -303,9 +305,11 @@ bool is_of_another_kind(const GgufFile& gguf) {
   Keys keys(gguf);
   const std::string architecture = gguf.text("general.architecture").value_or("");
   const std::string scaling = keys.text("rope.scaling.type");
-  const bool is_known = (architecture == "llama" || architecture == "qwen2") &&
+  const auto* family = std::ranges::find(kFamilies, architecture, &Family::name);
+  const bool is_known = family != std::end(kFamilies) &&
                         (scaling.empty() || scaling == "none" || scaling == "linear") &&
-                        !keys.has("expert_count") && !keys.has("attention.sliding_window");
+                        !keys.has("expert_count") &&
+                        (family->is_gemma || !keys.has("attention.sliding_window"));
   if (is_known) return false;
   keys.extent("block_count", kLayersMax);
   keys.extent("embedding_length", kExtentMax);

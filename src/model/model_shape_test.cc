@@ -286,5 +286,18 @@ TEST_F(ModelShapeTest, RefusesAVocabularyThatDoesNotFit) {
   expect_refused(one, "vocabulary");
 }
 
+// A family of ours with wrong numbers is wrong for every runtime; others may know other kinds.
+TEST_F(ModelShapeTest, KnowsItsOwnFamiliesFromOthers) {
+  const auto is_other = [this](const GgufWriter& file) {
+    EXPECT_TRUE(write_file(path_, file.bytes()));
+    return is_of_another_kind(*GgufFile::open(path_).value());
+  };
+  for (const char* family : {"llama", "qwen2", "qwen3"})
+    EXPECT_FALSE(is_other(tiny_model({.architecture = family}))) << family;
+  EXPECT_FALSE(is_other(tiny_model({.architecture = "gemma3", .window = 8, .window_period = 2})));
+  EXPECT_TRUE(is_other(tiny_model({.architecture = "phi3"})));
+  EXPECT_TRUE(is_other(tiny_model({.architecture = "llama", .window = 8})));
+}
+
 }  // namespace
 }  // namespace incipit::model
