@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdio>
 #include <iterator>
 #include <memory>
@@ -52,19 +53,42 @@ struct BenchFragmentsFlags {
 
 struct Answer {
   TokenVector tokens;
-  std::size_t label = 0;
+  std::vector<double> labels;  // Log probability of each name.
   double ms = 0;
 };
 
 // What a way of computing the passages came to, against computing all.
 struct Tally {
   std::vector<double> ms;
-  std::size_t same_label = 0;
-  std::size_t right_label = 0;
+  std::vector<std::vector<double>> labels;  // Of each question.
   std::size_t same_answer = 0;
   std::size_t same_first = 0;
   double same_opening = 0;  // Sum of the parts of answers before the first other token.
 };
+
+// The best name of each question, less what a name gets on average: a small model has a favourite,
+// and choices that are all the same would agree whatever happened to the passages.
+std::vector<std::size_t> choices(std::vector<std::vector<double>> labels) {
+  for (std::size_t name = 0; name < kPassages; ++name) {
+    double sum = 0;
+    for (const auto& one : labels) sum += one[name];
+    for (auto& one : labels) one[name] -= sum / static_cast<double>(labels.size());
+  }
+  std::vector<std::size_t> chosen;
+  for (const auto& one : labels)
+    chosen.push_back(static_cast<std::size_t>(std::ranges::max_element(one) - one.begin()));
+  return chosen;
+}
+
+// Mean difference of the log probabilities.
+double distance(const std::vector<std::vector<double>>& a,
+                const std::vector<std::vector<double>>& b) {
+  double sum = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    for (std::size_t name = 0; name < kPassages; ++name) sum += std::abs(a[i][name] - b[i][name]);
+  }
+  return sum / static_cast<double>(a.size() * kPassages);
+}
 
 class BenchFragments {
  public:
@@ -137,15 +161,16 @@ class BenchFragments {
         const GenerateRequest go_on,
         prompt(passages, order, "Quote what follows the words \"" + quote + "\" in the passages."));
     INCIPIT_TRY(const Answer computed, ask(which, go_on, {}));
-    tally(tallies_[0], computed, computed, right);
-    for (std::size_t i = 0; i < flags_.heads.size(); ++i) {
+    tally(tallies_[0], computed, computed);
+    for (std::size_t turn = 0; turn < flags_.heads.size(); ++turn) {
+      const std::size_t i = (turn + index) % flags_.heads.size();  // None always comes first.
       const std::size_t head = flags_.heads[i];
       INCIPIT_TRY(GenerateRequest seed, prompt(passages, {0, 1, 2}, "Ready?"));
       seed.passages.recompute_tokens = head;
       seed.tokens_max = 1;
       INCIPIT_TRY_VOID(generator_.generate(seed));
       INCIPIT_TRY(const Answer moved, ask(which, go_on, head));
-      tally(tallies_[1 + i], moved, computed, right);
+      tally(tallies_[1 + i], moved, computed);
     }
     return {};
   }
@@ -164,17 +189,13 @@ class BenchFragments {
     INCIPIT_TRY(const ContinuationScores scores, generator_.score(score));
     if (text.lossy != head.has_value() || scores.lossy != head.has_value())
       return failure(ErrorCode::kInternal, "passages were not moved where they had to be");
-    const auto& values = scores.log_probabilities;
     return Answer{
-        .tokens = text.tokens,
-        .label = static_cast<std::size_t>(std::ranges::max_element(values) - values.begin()),
-        .ms = text.ms_to_first_token};
+        .tokens = text.tokens, .labels = scores.log_probabilities, .ms = text.ms_to_first_token};
   }
 
-  static void tally(Tally& into, const Answer& answer, const Answer& computed, std::size_t right) {
+  static void tally(Tally& into, const Answer& answer, const Answer& computed) {
     into.ms.push_back(answer.ms);
-    into.same_label += answer.label == computed.label ? 1 : 0;
-    into.right_label += answer.label == right ? 1 : 0;
+    into.labels.push_back(answer.labels);
     into.same_answer += answer.tokens == computed.tokens ? 1 : 0;
     const auto same = std::ranges::mismatch(answer.tokens, computed.tokens).in1;
     into.same_first += same != answer.tokens.begin() ? 1 : 0;
@@ -186,15 +207,24 @@ class BenchFragments {
   void report(std::size_t count) const {
     std::fprintf(around_.out,
                  "%zu questions, three passages each in another order; answers of %zu tokens\n"
-                 "%-22s %11s %12s %12s %12s %12s %18s\n",
-                 count, flags_.answer, "", "same label", "right label", "same first", "same answer",
-                 "same opening", "first token, ms");
+                 "%-17s %10s %11s %10s %10s %11s %12s %16s\n",
+                 count, flags_.answer, "", "same label", "right label", "label nats", "same first",
+                 "same answer", "same opening", "first token, ms");
+    const std::vector<std::size_t> computed = choices(tallies_[0].labels);
     for (std::size_t i = 0; i < tallies_.size(); ++i) {
       const Tally& one = tallies_[i];
+      const std::vector<std::size_t> chosen = choices(one.labels);
+      std::size_t same = 0;
+      std::size_t right = 0;
+      for (std::size_t k = 0; k < count; ++k) {
+        same += chosen[k] == computed[k] ? 1 : 0;
+        right += chosen[k] == k % kPassages ? 1 : 0;
+      }
       const std::string name =
           i == 0 ? "all computed" : "moved, head of " + std::to_string(flags_.heads[i - 1]);
-      std::fprintf(around_.out, "%-22s %11zu %12zu %12zu %12zu %10.0f %% %10.1f %6.1fx\n",
-                   name.c_str(), one.same_label, one.right_label, one.same_first, one.same_answer,
+      std::fprintf(around_.out, "%-17s %10zu %11zu %10.2f %10zu %11zu %10.0f %% %10.1f %4.1fx\n",
+                   name.c_str(), same, right, distance(one.labels, tallies_[0].labels),
+                   one.same_first, one.same_answer,
                    100 * one.same_opening / static_cast<double>(count), median(one.ms),
                    median(tallies_[0].ms) / median(one.ms));
     }

@@ -17,6 +17,7 @@
 
 #include "base/elapsed.h"
 #include "base/file.h"
+#include "incipit/bench_run.h"
 #include "incipit/engine_flags.h"
 #include "incipit/exit_code.h"
 #include "incipit/generator.h"
@@ -53,6 +54,8 @@ using Clock = std::chrono::steady_clock;
 double mean(std::span<const double> values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
+
+double middle(std::span<const double> values) { return median({values.begin(), values.end()}); }
 
 class BenchWindow {
  public:
@@ -146,9 +149,10 @@ class BenchWindow {
     const std::size_t part = std::min<std::size_t>(500, (ms_.size() - flags_.window) / 2);
     const std::span<const double> times = std::span(ms_).subspan(flags_.window);
     std::fprintf(around_.out,
-                 "a token, slides included: %.2f ms over the first %zu behind the window, %.2f ms "
-                 "over the last %zu\n",
-                 mean(times.first(part)), part, mean(times.last(part)), part);
+                 "a token, mean with its slides (median): %.2f (%.2f) ms over the first %zu behind "
+                 "the window, %.2f (%.2f) ms over the last %zu\n",
+                 mean(times.first(part)), middle(times.first(part)), part, mean(times.last(part)),
+                 middle(times.last(part)), part);
     std::fprintf(around_.out, "a window computed anew: %.0f ms\n", mean(recompute_ms_));
     std::fprintf(around_.out, "lossy: %s\n", lossy_reason_.c_str());
   }

@@ -114,9 +114,16 @@ Result<void> Batcher::place_passages(Task& task) {
   for (keep_passages(task); task.passage < passages.ranges.size(); ++task.passage) {
     const Passages::Range& range = passages.ranges[task.passage];
     const std::size_t from = range.begin + passages.recompute_tokens;
-    if (task.computed() != from || from >= range.end) return {};
+    if (task.computed() < from || from >= range.end) return {};
+    // Passages may begin alike, so a match of the prompt can end inside one.
+    const std::size_t over = task.computed() - from;
+    if (over > range.end - task.computed()) return {};
     const std::vector<std::byte>* cells = fragments_->find(key_of(task, task.passage));
     if (cells == nullptr) return {};
+    if (over > 0) {
+      task.sequence.truncate(from);
+      task.report.lookup.matched = std::min(task.report.lookup.matched, from);
+    }
     auto placed = runtime_.restore_moved(task.sequence.id(), *cells);
     if (!placed) {
       if (placed.error().code == ErrorCode::kResourceExhausted) return placed;

@@ -245,6 +245,18 @@ TEST_F(PassagesTest, ANewPassageBesideAKnownOneIsComputedAndKept) {
   EXPECT_EQ(fragments_->size(), 3U);
 }
 
+// The cache matches the opening of a passage that begins like another one.
+TEST_F(PassagesTest, AMatchThatEndsInsideAPassageIsCutBack) {
+  open();
+  TokenVector like_a = kB;
+  std::copy_n(kA.begin(), 8, like_a.begin());
+  ask(prompt_of({kA, like_a}));
+  const Outcome& swapped = ask(prompt_of({like_a, kA}));
+  EXPECT_EQ(swapped.report->moved, kA.size() + kB.size() - 8);
+  EXPECT_EQ(swapped.report->lookup.matched, kOpening.size() + 4);
+  EXPECT_EQ(swapped.report->computed, 4 + kQuestion.size());
+}
+
 TEST_F(PassagesTest, ADamagedPassageIsComputed) {
   open();
   const Prompt prompt = prompt_of({kA});
