@@ -122,6 +122,9 @@ struct GeneratorOptions {
   std::size_t queue_max = 1024;   // Requests that wait or run; more are refused.
   std::size_t jobs_max = 64;      // Of these, in the model at once.
   std::size_t pass_tokens = 256;  // Of a pass while several requests are there.
+  // Guesses an answer's next token from what followed its last two before, and computes it with
+  // them: two tokens in a pass where the guess was right, and the same text in any case.
+  bool drafts = true;
   // Receives notices for an operator, such as a damaged file that was set aside. On the calling
   // thread at the start, later on the model's.
   std::function<void(const std::string&)> on_event{};
@@ -131,7 +134,9 @@ struct GeneratorCounters {
   KvCounters kv;
   std::uint64_t passes = 0;
   std::uint64_t rows = 0;         // Tokens given to the model.
-  std::uint64_t decode_rows = 0;  // Of these, single tokens of answers.
+  std::uint64_t decode_rows = 0;  // Of these, tokens of answers, drafts included.
+  std::uint64_t drafted = 0;      // Tokens of answers that were guessed,
+  std::uint64_t accepted = 0;     // and how many of them were right.
   std::uint64_t preempted = 0;    // Requests that started again for want of cells.
   std::uint64_t slides = 0;       // Of windows, lossy.
   std::uint64_t moved = 0;        // Tokens of passages that were not computed in place, lossy.
@@ -166,8 +171,9 @@ class Generator {
   // the same kind; computes what is not cached.
   // Errors: as generate(); kUnavailable if the cache cannot hold the prompt; of the disk.
   virtual Result<KvSaved> save(const PromptRequest& request, const std::string& path) = 0;
-  // Takes such a file into the cache, and into its folder, under the tenant that it names. The file
-  // may be a stranger's: it is checked to the last byte. Returns the tokens that it holds.
+  // Takes such a file into the cache, and into its folder, under the tenant that it names. Every
+  // byte is checked for damage; that its maker computed these cells honestly is for the caller to
+  // trust, or to prove (incipit kv verify). Returns the tokens that it holds.
   // Errors: kCorruption for a damaged file; kInvalidArgument for one of another model, precision
   // or version; kResourceExhausted for one beyond the cells.
   virtual Result<std::size_t> restore(const std::string& path) = 0;

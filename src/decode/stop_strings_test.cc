@@ -7,6 +7,7 @@
 #include <random>
 
 #include "base/utf8.h"
+#include "support/seed.h"
 
 namespace incipit::decode {
 namespace {
@@ -32,7 +33,7 @@ TEST(StopStrings, GivesWholeCharacters) {
 
 // The oracle sees the whole text at once.
 TEST(StopStrings, AnySplitGivesTheTextBeforeTheFirstStop) {
-  std::mt19937_64 random(3);
+  std::mt19937_64 random(test::seed_of(3));
   const auto letters = [&](std::size_t most) {
     std::string text(1 + random() % most, 'a');
     for (char& c : text) c = "ab\xC3\xA9\xE2"[random() % 5];

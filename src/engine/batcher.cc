@@ -2,7 +2,9 @@
 #include "engine/batcher.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <iterator>
 #include <set>
 #include <span>
 #include <utility>
@@ -206,6 +208,8 @@ std::vector<Batcher::Piece> Batcher::plan() {
   for (const auto& task : running_) {
     if (task->left() > 1 || task->computed() < task->prompt_size)
       prefilling.push_back(task.get());
+    else if (const auto draft = draft_of(*task))
+      pieces.push_back({.task = task.get(), .size = 2, .logits_rows = {0, 1}, .draft = draft});
     else
       pieces.push_back({.task = task.get(), .size = 1, .logits_rows = {0}});
   }
@@ -228,6 +232,25 @@ std::vector<Batcher::Piece> Batcher::plan() {
   return pieces;
 }
 
+// What followed the last two tokens where they stood together before, the latest time. Nothing
+// for a job whose drafts were mostly wrong.
+std::optional<Token> Batcher::draft_of(const Task& task) const {
+  constexpr std::size_t kTrials = 4;
+  constexpr std::size_t kWorthwhile = 4;  // One right draft in so many pays for the wrong ones.
+  const TokenVector& tokens = task.job.tokens;
+  const bool is_wanted = limits_.drafts && runtime_.limits().exact && task.is_exact() &&
+                         task.job.window.cells == 0 &&
+                         task.report.drafted <= kTrials + kWorthwhile * task.report.accepted;
+  if (!is_wanted || tokens.size() < 3 || tokens.size() >= runtime_.limits().context_tokens)
+    return std::nullopt;
+  const auto last = tokens.rbegin();
+  const auto found = std::adjacent_find(last + 1, tokens.rend(), [&](Token later, Token earlier) {
+    return later == last[0] && earlier == last[1];
+  });
+  if (found == tokens.rend()) return std::nullopt;
+  return *std::prev(found);
+}
+
 void Batcher::preempt(Task& task) {
   ++counters_.preempted;
   const auto place = std::ranges::find(running_, task.id, &Task::id);
@@ -248,11 +271,17 @@ void Batcher::preempt(Task& task) {
 
 Result<model::Logits> Batcher::evaluate(std::span<const Piece> pieces) {
   std::vector<model::Step> steps;
+  std::vector<std::array<Token, 2>> pairs;
+  pairs.reserve(pieces.size());  // Steps point into it.
   std::size_t rows = 0;
   for (const Piece& piece : pieces) {
-    const TokenSpan tokens(piece.task->job.tokens);
+    TokenSpan tokens(piece.task->job.tokens);
+    if (piece.draft)
+      tokens = pairs.emplace_back(std::array{tokens.back(), *piece.draft});
+    else
+      tokens = tokens.subspan(piece.task->computed(), piece.size);
     steps.push_back({.sequence = piece.task->sequence.id(),
-                     .tokens = tokens.subspan(piece.task->computed(), piece.size),
+                     .tokens = tokens,
                      .logits_rows = piece.logits_rows});
     rows += piece.size;
   }
@@ -272,9 +301,12 @@ void Batcher::read(std::span<const Piece> pieces, const model::Logits& logits) {
   for (const Piece& piece : pieces) {
     piece.task->report.computed += piece.size;
     served(piece.task->job.tenant) += piece.size;
-    if (piece.size == 1) ++counters_.decode_rows;
+    if (piece.size == 1 || piece.draft) counters_.decode_rows += piece.size;
     const std::size_t count = piece.logits_rows.size();
-    if (count > 0) read(*piece.task, logits, first_row, count);
+    if (piece.draft)
+      read_drafted(piece, logits, first_row);
+    else if (count > 0)
+      read(*piece.task, logits, first_row, count);
     first_row += count;
   }
 }
@@ -283,11 +315,33 @@ void Batcher::read(Task& task, const model::Logits& logits, std::size_t first_ro
                    std::size_t rows) {
   auto next = task.job.reader->read(logits, first_row, rows);
   if (!next) return finish(task, next.error());
-  const bool is_full =
-      task.job.window.cells == 0 && task.job.tokens.size() >= runtime_.limits().context_tokens;
-  if (!*next || is_full) return finish(task, std::nullopt);
+  if (!*next || is_full(task)) return finish(task, std::nullopt);
   task.job.tokens.push_back(**next);
   ++task.report.appended;
+}
+
+bool Batcher::is_full(const Task& task) const {
+  return task.job.window.cells == 0 && task.job.tokens.size() >= runtime_.limits().context_tokens;
+}
+
+// The row behind the job's last token, and, if the draft is what it chose, the row behind that.
+void Batcher::read_drafted(const Piece& piece, const model::Logits& logits, std::size_t first_row) {
+  Task& task = *piece.task;
+  const std::size_t before = task.job.tokens.size();
+  ++task.report.drafted;
+  ++counters_.drafted;
+  auto next = task.job.reader->read(logits, first_row, 1);
+  const bool goes_on = next && *next && !is_full(task);
+  const bool is_right = goes_on && **next == *piece.draft;
+  if (!is_right) task.sequence.truncate(before);
+  if (!next) return finish(task, next.error());
+  if (!goes_on) return finish(task, std::nullopt);
+  task.job.tokens.push_back(**next);
+  ++task.report.appended;
+  if (!is_right) return;
+  ++task.report.accepted;
+  ++counters_.accepted;
+  read(task, logits, first_row + 1, 1);
 }
 
 // Ends a running job; what it computed goes to the cache.

@@ -17,6 +17,10 @@
 // A job with passages (lossy) takes their cells, but for the first few of each, from wherever they
 // were computed before. What it computed up to the first of them is exact and goes to the cache.
 //
+// A job that decodes gets one drafted token behind its own where the text so far has gone on so
+// before (prompt lookup, arXiv 2304.04487). A piece of one token is filled up to two by the law
+// anyway, so a wrong draft costs a row of logits, and a right one saves a pass.
+//
 // By the law of model/runtime.h none of this changes a bit of any job's logits.
 // Confined to the model's thread.
 #pragma once
@@ -49,6 +53,8 @@ struct JobReport {
   std::size_t shared = 0;     // Of lookup.matched, tokens taken from a job still running.
   std::size_t computed = 0;   // Tokens given to the model for this job.
   std::size_t appended = 0;   // Tokens that the reader chose.
+  std::size_t drafted = 0;    // Of `computed`, tokens that were guesses.
+  std::size_t accepted = 0;   // Of these, what the reader chose, too.
   std::size_t moved = 0;      // Tokens whose cells came from other positions: lossy above 0, too.
   std::size_t forgotten = 0;  // Tokens that the window slid over: above 0 the answer is lossy.
 };
@@ -97,16 +103,19 @@ struct BatcherLimits {
   std::size_t jobs_max = 64;          // That run at once.
   std::size_t rows_max = 256;         // Of a pass while several jobs run or wait.
   std::size_t rows_max_alone = 1024;  // Of a pass of one lonely job.
+  bool drafts = true;                 // Where the runtime is exact.
 };
 
 struct BatcherCounters {
   std::uint64_t passes = 0;
   std::uint64_t rows = 0;         // Tokens given to evaluate().
-  std::uint64_t decode_rows = 0;  // Of these, one-token steps.
-  std::uint64_t preempted = 0;    // Jobs sent back for want of cells.
-  std::uint64_t slides = 0;       // Of windows.
-  std::uint64_t moved = 0;        // Tokens of passages that came from other positions.
-  std::size_t jobs_most = 0;      // In one pass.
+  std::uint64_t decode_rows = 0;  // Of these, tokens of answers, drafts included.
+  std::uint64_t drafted = 0;
+  std::uint64_t accepted = 0;
+  std::uint64_t preempted = 0;  // Jobs sent back for want of cells.
+  std::uint64_t slides = 0;     // Of windows.
+  std::uint64_t moved = 0;      // Tokens of passages that came from other positions.
+  std::size_t jobs_most = 0;    // In one pass.
 };
 
 class Batcher {
@@ -157,6 +166,8 @@ class Batcher {
     Task* task = nullptr;
     std::size_t size = 0;
     std::vector<std::uint32_t> logits_rows;
+    // The second token of a piece of two; the first is the job's last one.
+    std::optional<Token> draft = std::nullopt;
   };
 
   void start_waiting();
@@ -173,10 +184,13 @@ class Batcher {
   void keep_passage(const Task& task);
   [[nodiscard]] std::size_t room(const Task& task) const;
   std::vector<Piece> plan();
+  [[nodiscard]] std::optional<Token> draft_of(const Task& task) const;
   [[nodiscard]] std::size_t piece_size(const Task& task, std::size_t rows) const;
   Result<model::Logits> evaluate(std::span<const Piece> pieces);
   void read(std::span<const Piece> pieces, const model::Logits& logits);
   void read(Task& task, const model::Logits& logits, std::size_t first_row, std::size_t rows);
+  void read_drafted(const Piece& piece, const model::Logits& logits, std::size_t first_row);
+  [[nodiscard]] bool is_full(const Task& task) const;
   void give_way();
   void preempt(Task& task);
   void finish(Task& task, std::optional<Error> error);

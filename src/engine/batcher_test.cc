@@ -13,6 +13,7 @@
 #include "store/state_folder.h"
 #include "support/fake_runtime.h"
 #include "support/must.h"
+#include "support/seed.h"
 #include "support/temp_dir.h"
 
 namespace incipit::engine {
@@ -60,6 +61,26 @@ class Recorder final : public RowReader {
   std::size_t left_;
 };
 
+// Appends a given text, whatever the logits say; keeps all it reads.
+class Follower final : public RowReader {
+ public:
+  Follower(Outcome& outcome, TokenVector text) : outcome_(outcome), text_(std::move(text)) {}
+
+  Result<std::optional<Token>> read(const model::Logits& logits, std::size_t first_row,
+                                    std::size_t rows) override {
+    const auto values = logits.row(first_row + rows - 1);
+    outcome_.logits.insert(outcome_.logits.end(), values.begin(), values.end());
+    if (outcome_.tokens.size() == text_.size()) return std::nullopt;
+    outcome_.tokens.push_back(text_[outcome_.tokens.size()]);
+    return outcome_.tokens.back();
+  }
+  void finish(Result<JobReport> report) override { outcome_.report = std::move(report); }
+
+ private:
+  Outcome& outcome_;
+  TokenVector text_;
+};
+
 TokenVector count_from(Token first, std::size_t count) {
   TokenVector tokens(count);
   for (std::size_t i = 0; i < count; ++i) tokens[i] = (first + static_cast<Token>(i)) % 60;
@@ -104,7 +125,7 @@ class BatcherTest : public testing::Test {
   static Outcome alone(const TokenVector& tokens, std::size_t answer) {
     FakeRuntime runtime({.cells = 4096});
     kv::PrefixCache cache(runtime, nullptr, {}, [] { return 0; });
-    Batcher batcher(runtime, cache, {});
+    Batcher batcher(runtime, cache, {.drafts = false});
     Outcome outcome;
     Job job{.tokens = tokens, .reads_cache = false, .writes_cache = false};
     job.reader = std::make_unique<Recorder>(outcome, answer);
@@ -154,6 +175,52 @@ TEST_F(BatcherTest, GeneratedTokensAreReused) {
   run();
   expect_as_alone(second, next, 2);
   EXPECT_EQ(second.report->lookup.matched, 60U);
+}
+
+TEST_F(BatcherTest, RightDraftsHalveThePasses) {
+  const TokenVector prompt = joined(count_from(0, 60), count_from(0, 10));
+  const TokenVector text = count_from(10, 40);
+  Outcome outcomes[2];
+  std::uint64_t passes[2];
+  for (const bool drafts : {false, true}) {
+    open(4096, {}, {.drafts = drafts});
+    Job job{.tokens = prompt};
+    job.reader = std::make_unique<Follower>(outcomes[drafts], text);
+    batcher_->add(1, std::move(job));
+    run();
+    passes[drafts] = batcher_->counters().passes;
+  }
+  EXPECT_EQ(outcomes[1].tokens, outcomes[0].tokens);
+  EXPECT_EQ(outcomes[1].logits, outcomes[0].logits);
+  EXPECT_EQ(passes[0], 41U);
+  EXPECT_EQ(passes[1], 21U);
+  EXPECT_EQ(outcomes[1].report->accepted, 20U);
+  // The cells of right drafts are as good as others, and a match may end in them.
+  const Outcome& next = add(joined(joined(prompt, text), {7, 8}), 2);
+  run();
+  expect_as_alone(next, joined(joined(prompt, text), {7, 8}), 2);
+  EXPECT_EQ(next.report->lookup.matched, prompt.size() + text.size());
+}
+
+TEST_F(BatcherTest, WrongDraftsEndSoonAndLeaveNothing) {
+  open(4096);
+  // Ever "1 2", and each time another token behind it.
+  TokenVector text;
+  for (Token i = 3; i < 60; ++i) text.insert(text.end(), {i, 1, 2});
+  Outcome outcome;
+  Job job{.tokens = {1, 2}};
+  job.reader = std::make_unique<Follower>(outcome, text);
+  batcher_->add(1, std::move(job));
+  run();
+  EXPECT_EQ(outcome.report->accepted, 0U);
+  EXPECT_GT(outcome.report->drafted, 0U);
+  EXPECT_LE(outcome.report->drafted, 5U);
+  EXPECT_EQ(outcome.report->computed, 2 + text.size() + outcome.report->drafted);
+  const TokenVector whole = joined(joined({1, 2}, text), {5});
+  const Outcome& next = add(whole, 1);
+  run();
+  expect_as_alone(next, whole, 1);
+  EXPECT_EQ(next.report->lookup.matched, whole.size() - 1);
 }
 
 TEST_F(BatcherTest, SixtyFourCallersComputeANewPrefixOnce) {
@@ -338,7 +405,7 @@ class AnyMix : public BatcherTest, public testing::WithParamInterface<std::uint6
       .memory_bytes = 200'000, .second_sight = false, .break_even = false, .tenant_cells = 300};
   BatcherLimits limits_{.jobs_max = 6, .rows_max = 24, .rows_max_alone = 40};
 
-  std::mt19937_64 random_{GetParam()};
+  std::mt19937_64 random_{test::seed_of(GetParam())};
   std::vector<Asked> asked_;
 };
 

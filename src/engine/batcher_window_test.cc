@@ -11,6 +11,7 @@
 #include "engine/batcher.h"
 #include "support/fake_runtime.h"
 #include "support/must.h"
+#include "support/seed.h"
 
 namespace incipit::engine {
 namespace {
@@ -233,7 +234,7 @@ TEST_P(AnyWindows, GiveTheLogitsOfTheSlowLoop) {
     const Outcome* outcome = nullptr;
   };
   std::vector<Asked> asked;
-  std::mt19937_64 random(GetParam());
+  std::mt19937_64 random(test::seed_of(GetParam()));
   for (int round = 0; round < 120; ++round) {
     for (std::size_t i = random() % 3; i > 0; --i) {
       Asked one{.tokens = TokenVector(2 + random() % 90), .answer = random() % 60};

@@ -155,7 +155,8 @@ GeneratorImpl::GeneratorImpl(LoadedModel& loaded, std::unique_ptr<store::StateFo
       scheduler_(*loaded.runtime, cache_,
                  {.jobs_max = options.jobs_max,
                   .rows_max = options.pass_tokens,
-                  .rows_max_alone = std::max<std::size_t>(options.pass_tokens, 1024)},
+                  .rows_max_alone = std::max<std::size_t>(options.pass_tokens, 1024),
+                  .drafts = options.drafts},
                  options.queue_max, &fragments_) {}
 
 Job GeneratorImpl::job_of(const PromptRequest& request, TokenVector tokens) const {
@@ -328,6 +329,8 @@ GeneratorCounters GeneratorImpl::counters() {
                 .passes = batcher.passes,
                 .rows = batcher.rows,
                 .decode_rows = batcher.decode_rows,
+                .drafted = batcher.drafted,
+                .accepted = batcher.accepted,
                 .preempted = batcher.preempted,
                 .slides = batcher.slides,
                 .moved = batcher.moved};

@@ -160,7 +160,8 @@ KvMiss PrefixCache::restore(Node& node, model::Sequence& sequence) {
     return KvMiss::kEvicted;
   }
   auto from_file = is_filed ? folder_->read(saved->file) : Result<std::vector<std::byte>>();
-  if (!from_file || !runtime_.restore(whole->id(), is_filed ? *from_file : saved->bytes())) {
+  if (!from_file || !runtime_.restore(whole->id(), is_filed ? *from_file : saved->bytes()) ||
+      whole->length() != saved->end) {
     ++counters_.lost;
     unshelve(node);
     return KvMiss::kLost;

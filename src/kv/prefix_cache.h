@@ -110,7 +110,8 @@ class PrefixCache {
   Result<void> save_to(const std::string& path, std::string_view tenant, TokenSpan tokens);
 
   // Takes such a file into the cache, under the tenant that it names, and into the folder.
-  // Returns how many tokens it holds. The file may be a stranger's.
+  // Returns how many tokens it holds. The file may be a stranger's: nothing in it is believed that
+  // could harm, but only verifying tells whether its cells were computed honestly.
   // Errors: kCorruption for a damaged file; kInvalidArgument for one that is not whole or of
   // another model or version; kResourceExhausted without free cells.
   Result<std::size_t> restore_from(const std::string& path);

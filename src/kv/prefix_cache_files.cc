@@ -122,6 +122,8 @@ Result<std::size_t> PrefixCache::restore_from(const std::string& path) {
   if (facts.begin != 0 || facts.tokens.empty())
     return failure(ErrorCode::kInvalidArgument,
                    path + " holds only a part of a prompt; make one with incipit kv save");
+  if (facts.tenant.starts_with('\0'))
+    return failure(ErrorCode::kCorruption, path + " names a tenant that nobody can be");
   const auto vocabulary = static_cast<Token>(runtime_.limits().vocabulary);
   if (std::ranges::any_of(facts.tokens, [=](Token t) { return t < 0 || t >= vocabulary; }))
     return failure(ErrorCode::kCorruption, path + " holds tokens outside the model's vocabulary");
@@ -129,11 +131,13 @@ Result<std::size_t> PrefixCache::restore_from(const std::string& path) {
   make_room(facts.tokens.size() + runtime_.limits().fork_cells);
   INCIPIT_TRY(model::Sequence sequence, model::Sequence::create(runtime_));
   INCIPIT_TRY_VOID(runtime_.restore(sequence.id(), cells));
+  if (sequence.length() != facts.tokens.size())
+    return failure(ErrorCode::kCorruption, path + " holds cells of other tokens than it says");
   commit(facts.tenant, facts.tokens, std::move(sequence));
   const Match match = tree_.match(facts.tenant, facts.tokens);
   if (match.node != nullptr && match.length == facts.tokens.size()) {
     touch(*match.node);  // It was worth a file once: second sight.
-    write(*match.node);
+    if (wants_file(*match.node)) write(*match.node);
   }
   return facts.tokens.size();
 }

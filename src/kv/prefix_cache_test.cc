@@ -16,6 +16,7 @@
 
 #include "support/fake_runtime.h"
 #include "support/must.h"
+#include "support/seed.h"
 #include "support/temp_dir.h"
 
 namespace incipit::kv {
@@ -231,7 +232,7 @@ TEST_F(PrefixCacheTest, FilesGoLeafFirst) {
   for (std::uint32_t seed = 1; seed <= 8; ++seed) {
     std::filesystem::remove_all(path);
     open(96, {.second_sight = false, .folder = path}, 20'000);
-    std::mt19937 random(seed);
+    std::mt19937_64 random(test::seed_of(seed));
     std::set<std::string> seen;
     for (int round = 0; round < 150; ++round) {
       TokenVector prompt;
@@ -249,6 +250,80 @@ TEST_F(PrefixCacheTest, FilesGoLeafFirst) {
   cache_.reset();
   folder_.reset();
   std::filesystem::remove_all(path);
+}
+
+TEST_F(PrefixCacheTest, CarriesAPromptInAFile) {
+  const std::string file = test::scratch("carried.safetensors");
+  const std::string path = test::scratch("prefix_cache_test");
+  std::filesystem::remove_all(path);
+  const TokenVector tokens = run_of(1, 30);
+  open(100);
+  EXPECT_EQ(cache_->save_to(file, "anna", tokens).error().code, ErrorCode::kUnavailable);
+  ask(tokens, {}, "anna");
+  must(cache_->save_to(file, "anna", tokens));
+  for (const std::size_t folder_bytes : {0, 50'000}) {
+    open(100, {.folder = path}, folder_bytes);
+    EXPECT_EQ(must(cache_->restore_from(file)), tokens.size());
+    cache_->check_invariants();
+    EXPECT_EQ(explain(tokens, "anna").matched, 29U);
+    EXPECT_EQ(explain(tokens, "bert").miss, KvMiss::kOtherTenant);
+    EXPECT_EQ(must(cache_->restore_from(file)), tokens.size()) << "twice is no harm";
+    cache_->check_invariants();
+    EXPECT_EQ(folder_ ? folder_->entries().size() : 0U, folder_ ? 1U : 0U);
+  }
+  cache_.reset();
+  folder_.reset();
+  std::filesystem::remove_all(path);
+  std::filesystem::remove(file);
+}
+
+// A file of the folder whose cells are fewer than its tokens: a miss, and no end of the process.
+TEST_F(PrefixCacheTest, AFileOfFewerCellsIsLost) {
+  const std::string path = test::scratch("prefix_cache_test");
+  std::filesystem::remove_all(path);
+  open(100, {.folder = path}, 50'000);
+  const TokenVector tokens = run_of(1, 30);
+  const auto sequence = must(model::Sequence::create(*runtime_));
+  const model::Step step{
+      .sequence = sequence.id(), .tokens = TokenSpan(tokens).first(20), .logits_rows = {}};
+  must(runtime_->evaluate({&step, 1}));
+  must(folder_->write({.tokens = tokens}, must(runtime_->save(sequence.id(), 0, 20))));
+  cache_ = std::make_unique<PrefixCache>(*runtime_, folder_.get(), KvOptions{.break_even = false},
+                                         [this] { return now_ms_; });
+  EXPECT_EQ(explain(tokens).matched, 29U);
+  EXPECT_EQ(ask(tokens).matched, 0U);
+  EXPECT_EQ(cache_->counters().lost, 1U);
+  cache_.reset();
+  folder_.reset();
+  std::filesystem::remove_all(path);
+}
+
+TEST_F(PrefixCacheTest, RefusesAStrangersFile) {
+  const std::string file = test::scratch("stranger.safetensors");
+  open(100);
+  const TokenVector tokens = run_of(1, 30);
+  ask(tokens);
+  const auto sequence = must(model::Sequence::create(*runtime_));
+  const model::Step step{.sequence = sequence.id(), .tokens = tokens, .logits_rows = {}};
+  must(runtime_->evaluate({&step, 1}));
+  const auto cells = must(runtime_->save(sequence.id(), 0, tokens.size()));
+  const auto refusal = [&](store::StateFacts facts) {
+    must(store::write_state(file, facts, cells));
+    const auto restored = cache_->restore_from(file);
+    EXPECT_FALSE(restored);
+    cache_->check_invariants();
+    return restored ? ErrorCode::kInternal : restored.error().code;
+  };
+  const std::string ours = runtime_->fingerprint();
+  EXPECT_EQ(refusal({.fingerprint = "of another", .tokens = tokens}), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(refusal({.fingerprint = ours, .tokens = tokens, .begin = 3}),
+            ErrorCode::kInvalidArgument);
+  EXPECT_EQ(refusal({.fingerprint = ours, .tokens = run_of(1, 29)}), ErrorCode::kCorruption);
+  EXPECT_EQ(refusal({.fingerprint = ours, .tokens = run_of(-1, 30)}), ErrorCode::kCorruption);
+  EXPECT_EQ(refusal({.fingerprint = ours, .tokens = run_of(1 << 30, 30)}), ErrorCode::kCorruption);
+  EXPECT_EQ(refusal({.fingerprint = ours, .tenant = std::string("\0public", 7), .tokens = tokens}),
+            ErrorCode::kCorruption);
+  std::filesystem::remove(file);
 }
 
 }  // namespace

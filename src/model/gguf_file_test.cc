@@ -16,6 +16,7 @@
 #include "base/memory.h"
 #include "support/gguf_writer.h"
 #include "support/sanitizer.h"
+#include "support/seed.h"
 #include "support/temp_dir.h"
 
 namespace incipit::model {
@@ -283,7 +284,7 @@ class GgufFileDamage : public GgufFileTest {
 };
 
 TEST_F(GgufFileDamage, RandomBytesAreNoFile) {
-  std::mt19937_64 random(1);
+  std::mt19937_64 random(test::seed_of(1));
   for (int round = 0; round < 2000; ++round) {
     std::string bytes = round % 2 == 0 ? "GGUF" + std::string("\x03\0\0\0", 4) : std::string();
     const std::size_t size = random() % 300;
@@ -316,7 +317,7 @@ TEST_F(GgufFileDamage, AnyFlippedBitGivesAFileOrAnError) {
 
 TEST_F(GgufFileDamage, ManyRandomFlipsGiveAFileOrAnError) {
   const std::string good = good_file().bytes();
-  std::mt19937_64 random(2);
+  std::mt19937_64 random(test::seed_of(2));
   for (int round = 0; round < 3000; ++round) {
     std::string damaged = good;
     for (std::size_t i = 1 + random() % 8; i > 0; --i) {

@@ -14,6 +14,7 @@
 
 #include "incipit/kv.h"
 #include "support/must.h"
+#include "support/seed.h"
 #include "support/temp_dir.h"
 
 namespace incipit::store {
@@ -197,7 +198,7 @@ TEST_F(StateFolderTest, AFolderThatCannotBeMadeIsAnError) {
 }
 
 TEST_F(StateFolderTest, StaysWithinItsCapacityAndKeepsWhatIsUsed) {
-  std::mt19937_64 random(9);
+  std::mt19937_64 random(test::seed_of(9));
   auto folder = open(100'000);
   const std::string kept = must(write(*folder, {7, 7}, 5'000));
   for (Token i = 0; i < 300; ++i) {
@@ -258,7 +259,7 @@ class KilledWriter : public StateFolderTest {
 TEST_F(KilledWriter, LeavesWholeStatesOnly) {
   const char* wanted = std::getenv("INCIPIT_KILL_ROUNDS");
   const int rounds = wanted == nullptr ? 40 : std::atoi(wanted);
-  std::mt19937_64 random(13);
+  std::mt19937_64 random(test::seed_of(13));
   int partial = 0;
   for (int round = 0; round < rounds; ++round) {
     const ::pid_t child = start(round);

@@ -100,9 +100,9 @@ INSTANTIATE_TEST_SUITE_P(Gemma, GemmaWindow, testing::ValuesIn(modes()),
                          [](const auto& mode) { return mode.param.name; });
 
 // Both quantise activations, each in its way, and we quantise the weights once more. At these 11
-// positions that is up to 0.032 nats and 0.46 in one log-probability, and where libllama's first two
-// tokens are closer than that they may change places (it happened at 0.41). Bounds are three and
-// two times what was seen.
+// positions that is up to 0.032 nats and 0.46 in one log-probability, and where libllama's first
+// two tokens are closer than that they may change places (it happened at 0.41). Bounds are three
+// and two times what was seen.
 TEST_P(GemmaWindow, AgreesWithLibllamaBeforeAndBehindTheWindow) {
   const RealRuntime real = open_runtime(
       gemma_path(), {.precision = GetParam().precision, .kv_type = GetParam().kv_type});

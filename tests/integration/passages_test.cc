@@ -23,14 +23,16 @@ class PassagesOnModel : public testing::Test {
   void SetUp() override {
     first_ = must(generator_->plain_tokens(
         "\nThe parcel was sent on Monday from the warehouse in Lyon and should arrive on Friday."));
-    second_ = must(generator_->plain_tokens(
-        "\nRefunds are paid within ten days to the card that was used for the order, not in cash."));
+    second_ =
+        must(generator_->plain_tokens("\nRefunds are paid within ten days to the card that was "
+                                      "used for the order, not in cash."));
     question_ = must(generator_->plain_tokens("\nQuestion: how are refunds paid? Answer: to the"));
   }
   GenerateRequest request(bool swapped) const {
     GenerateRequest request;
     request.tokens = {1, 400, 401, 402};
-    for (const TokenVector* passage : {swapped ? &second_ : &first_, swapped ? &first_ : &second_}) {
+    for (const TokenVector* passage :
+         {swapped ? &second_ : &first_, swapped ? &first_ : &second_}) {
       const std::size_t begin = request.tokens.size();
       request.tokens.insert(request.tokens.end(), passage->begin(), passage->end());
       request.passages.ranges.push_back({.begin = begin, .end = request.tokens.size()});
