@@ -76,23 +76,16 @@ void add_flags(CLI::App& app, BenchFlags& flags) {
   add_engine_flags(app, flags.engine);
 }
 
-void say(const BenchFlags& flags, const Surroundings& around, const std::string& text) {
-  if (!flags.quiet) {
-    std::fprintf(around.err, "incipit: %s\n", printable(text, LineEnds::kKept).c_str());
-  }
-}
-
 // A line every 100 texts; an error after Ctrl-C.
 OnTexts progress(const BenchFlags& flags, const std::string& precision,
                  const Surroundings& around) {
   return [&flags, &around, precision,
           done = std::size_t{0}](std::size_t texts) mutable -> Result<void> {
-    if (around.interrupted != nullptr && around.interrupted->load()) {
-      return failure(ErrorCode::kCancelled, "interrupted; nothing is kept of a benchmark");
-    }
+    INCIPIT_TRY_VOID(check_interrupt(around));
     const std::size_t before = std::exchange(done, done + texts);
     if (done / 100 != before / 100) {
-      say(flags, around, precision + ": " + std::to_string(done / 100 * 100) + " tickets scored");
+      say(around, precision + ": " + std::to_string(done / 100 * 100) + " tickets scored",
+          flags.quiet);
     }
     return {};
   };
@@ -102,25 +95,27 @@ Result<void> bench_precision(const BenchFlags& flags, EngineOptions options, con
                              const std::vector<LabelledText>& rows, const Surroundings& around,
                              BenchResult& result) {
   if (!flags.report.empty()) options.ctx_size = std::max(options.ctx_size, kReportCells);
-  options.on_event = [&](const std::string& event) { say(flags, around, event); };
+  options.on_event = notices(around, flags.quiet);
   INCIPIT_TRY(const auto engine, around.open_engine(options));
   INCIPIT_TRY(auto classifier, make_classifier(*engine, flags.task, task, {}));
   const ClassifierReport facts = classifier->report();
   const std::string& precision = facts.precision;
   const OnTexts on_texts = progress(flags, precision, around);
-  say(flags, around, precision + ": comparing labels and scores with those of whole prompts");
+  say(around, precision + ": comparing labels and scores with those of whole prompts", flags.quiet);
   INCIPIT_TRY(EqualityCheck check, check_equality(*classifier, rows, on_texts));
   result.checks.emplace_back(precision, check);
   result.facts = facts;
   INCIPIT_TRY(result.suffix_tokens, mean_suffix_tokens(*classifier, rows));
-  say(flags, around,
+  say(around,
       precision + ": timing " + std::to_string(rows.size()) + " tickets in five modes, " +
-          std::to_string(flags.rounds) + (flags.rounds == 1 ? " round" : " rounds"));
+          std::to_string(flags.rounds) + (flags.rounds == 1 ? " round" : " rounds"),
+      flags.quiet);
   INCIPIT_TRY(auto times, time_modes(*classifier, rows, precision, flags.rounds, on_texts));
   std::ranges::move(times, std::back_inserter(result.modes));
   if (flags.report.empty()) return {};
   classifier.reset();  // The classifiers that follow need its cells.
-  say(flags, around, precision + ": batch sizes and prefix lengths for the report (some minutes)");
+  say(around, precision + ": batch sizes and prefix lengths for the report (some minutes)",
+      flags.quiet);
   INCIPIT_TRY(auto batches, time_batches(*engine, task, rows, precision, flags.rounds, on_texts));
   std::ranges::move(batches, std::back_inserter(result.batches));
   INCIPIT_TRY(auto shares, time_shares(*engine, task, rows, precision, on_texts));
@@ -151,7 +146,7 @@ Result<BenchResult> measure(const BenchFlags& flags, const Surroundings& around)
   options.precision = Precision::kBf16;
   if (auto done = bench_precision(flags, options, task, rows, around, result); !done) {
     if (done.error().code != ErrorCode::kInvalidArgument) return std::unexpected(done.error());
-    say(flags, around, "bf16 is left out: " + done.error().message);
+    say(around, "bf16 is left out: " + done.error().message, flags.quiet);
   }
   options.precision = Precision::kF32;
   INCIPIT_TRY_VOID(bench_precision(flags, options, task, rows, around, result));
@@ -172,7 +167,7 @@ int bench_classify(std::span<const std::string> arguments, const Surroundings& a
     for (const std::string& argument : arguments) command += " " + argument;
     const auto written = write_bench_html(*result, command, flags.report);
     if (!written) return fail(written.error(), around);
-    say(flags, around, "the report is in " + flags.report);
+    say(around, "the report is in " + flags.report, flags.quiet);
   }
   const bool equal = std::ranges::all_of(result->checks, [](const auto& check) {
     return !check.second.exact || check.second.all_equal();

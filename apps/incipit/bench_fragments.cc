@@ -16,11 +16,10 @@
 #include <utility>
 
 #include "incipit/bench_run.h"
-#include "incipit/bench_window.h"
+#include "incipit/bench_text.h"
 #include "incipit/engine_flags.h"
 #include "incipit/exit_code.h"
 #include "incipit/generator.h"
-#include "incipit/terminal_text.h"
 
 namespace incipit::app {
 namespace {
@@ -42,8 +41,7 @@ constexpr std::array<std::array<std::size_t, kPassages>, 4> kOrders{
 
 struct BenchFragmentsFlags {
   EngineFlags engine;
-  std::vector<std::string> paths{"README.md", "ARCHITECTURE.md", "CONTRIBUTING.md",
-                                 "THIRD_PARTY.md", "docs"};
+  std::vector<std::string> paths = kTextsShipped;
   std::size_t questions = 20;
   std::size_t bytes = 600;
   std::size_t answer = 16;
@@ -99,10 +97,10 @@ class BenchFragments {
     INCIPIT_TRY_VOID(learn_frame());
     const std::size_t count = std::min(flags_.questions, passages.size() / kPassages);
     for (std::size_t i = 0; i < count; ++i) {
-      if (around_.interrupted != nullptr && around_.interrupted->load())
-        return failure(ErrorCode::kCancelled, "interrupted; nothing is kept of a benchmark");
+      INCIPIT_TRY_VOID(check_interrupt(around_));
       INCIPIT_TRY_VOID(question(std::span(passages).subspan(i * kPassages, kPassages), i));
-      if (!flags_.quiet) std::fprintf(around_.err, "incipit: question %zu of %zu\n", i + 1, count);
+      say(around_, "question " + std::to_string(i + 1) + " of " + std::to_string(count),
+          flags_.quiet);
     }
     report(count);
     return {};
@@ -245,10 +243,7 @@ Result<void> measure(const BenchFragmentsFlags& flags, const Surroundings& aroun
   std::erase_if(passages, [](const std::string& passage) { return quote_of(passage).empty(); });
   if (passages.size() < kPassages)
     return failure(ErrorCode::kInvalidArgument, "the text has fewer than three passages");
-  options.on_event = [&](const std::string& event) {
-    if (!flags.quiet)
-      std::fprintf(around.err, "incipit: %s\n", printable(event, LineEnds::kKept).c_str());
-  };
+  options.on_event = notices(around, flags.quiet);
   INCIPIT_TRY(const auto engine, around.open_engine(options));
   INCIPIT_TRY(const auto generator, engine->generator({}));
   return BenchFragments(flags, around, *generator).run(passages);
@@ -284,9 +279,7 @@ int bench_fragments(std::span<const std::string> arguments, const Surroundings& 
   CLI::App app(kDescription, "incipit bench fragments");
   app.footer(kFooter);
   BenchFragmentsFlags flags;
-  app.add_option("text", flags.paths, "Files, or folders of .md files.")
-      ->type_name("PATH")
-      ->capture_default_str();
+  add_text_flag(app, flags.paths);
   app.add_option("--questions", flags.questions, "How many, as far as the text goes.")
       ->type_name("N")
       ->check(CLI::Range(1, 10'000))

@@ -22,7 +22,6 @@
 #include "incipit/engine_flags.h"
 #include "incipit/exit_code.h"
 #include "incipit/generator.h"
-#include "incipit/terminal_text.h"
 
 namespace incipit::app {
 namespace {
@@ -205,8 +204,7 @@ class BenchKv {
 
   Result<Generated> ask(TokenVector prompt, std::uint64_t question, bool cached = true,
                         std::size_t answer_tokens = 1) {
-    if (around_.interrupted != nullptr && around_.interrupted->load())
-      return failure(ErrorCode::kCancelled, "interrupted; nothing is kept of a benchmark");
+    INCIPIT_TRY_VOID(check_interrupt(around_));
     const TokenVector tail = some_tokens(1'000'000 + question, kNewTokens);
     prompt.insert(prompt.end(), tail.begin(), tail.end());
     GenerateRequest request;
@@ -329,10 +327,7 @@ Result<std::size_t> bench_files(const BenchKvFlags& flags, const Surroundings& a
 
 Result<std::size_t> measure(const BenchKvFlags& flags, const Surroundings& around) {
   INCIPIT_TRY(EngineOptions options, engine_options(flags.engine));
-  options.on_event = [&](const std::string& event) {
-    if (!flags.quiet)
-      std::fprintf(around.err, "incipit: %s\n", printable(event, LineEnds::kKept).c_str());
-  };
+  options.on_event = notices(around, flags.quiet);
   INCIPIT_TRY(const auto engine, around.open_engine(options));
   GeneratorOptions generator_options;
   generator_options.kv.memory_bytes = std::size_t{1} << 30U;

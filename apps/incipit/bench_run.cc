@@ -139,6 +139,11 @@ double median(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
+Result<void> check_interrupt(const Surroundings& around) {
+  if (around.interrupted == nullptr || !around.interrupted->load()) return {};
+  return failure(ErrorCode::kCancelled, "interrupted; nothing is kept of a benchmark");
+}
+
 Result<EqualityCheck> check_equality(Classifier& classifier, const std::vector<LabelledText>& rows,
                                      const OnTexts& on_texts) {
   const Texts all = texts_of(rows);

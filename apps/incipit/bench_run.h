@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "incipit/command.h"
 #include "incipit/engine.h"
 #include "incipit/html_report.h"
 #include "incipit/labelled_texts.h"
@@ -43,6 +44,9 @@ struct EqualityCheck {
 
 // Of at least one value; the mean of the two in the middle of an even number.
 [[nodiscard]] double median(std::vector<double> values);
+
+// Errors: kCancelled after Ctrl-C.
+Result<void> check_interrupt(const Surroundings& around);
 
 // Errors: what the classifier reports.
 Result<EqualityCheck> check_equality(Classifier& classifier, const std::vector<LabelledText>& rows,

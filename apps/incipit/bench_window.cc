@@ -9,40 +9,33 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <filesystem>
 #include <memory>
 #include <numeric>
-#include <system_error>
 #include <utility>
 
 #include "base/elapsed.h"
-#include "base/file.h"
 #include "incipit/bench_run.h"
+#include "incipit/bench_text.h"
 #include "incipit/engine_flags.h"
 #include "incipit/exit_code.h"
 #include "incipit/generator.h"
-#include "incipit/terminal_text.h"
 
 namespace incipit::app {
 namespace {
 
 constexpr const char* kDescription =
     "Scores a long text token by token under a sliding window, and again under a window of the "
-    "same "
-    "tokens that is computed anew each time the other one slides. Prints both perplexities, "
-    "over the tokens behind the first full window, and the time of a token at the start and "
-    "at the end.";
+    "same tokens that is computed anew each time the other one slides. Prints both perplexities, "
+    "over the tokens behind the first full window, and the time of a token at the start and at "
+    "the end.";
 
 constexpr const char* kFooter =
     "Example:\n  incipit bench window --window 512 README.md docs\n\n"
     "Exit codes: 0 done, 2 usage or input, 3 model, memory or disk, 130 interrupted.";
 
-constexpr std::size_t kBytesMax = std::size_t{64} << 20U;
-
 struct BenchWindowFlags {
   EngineFlags engine;
-  std::vector<std::string> paths{"README.md", "ARCHITECTURE.md", "CONTRIBUTING.md",
-                                 "THIRD_PARTY.md", "docs"};
+  std::vector<std::string> paths = kTextsShipped;
   std::size_t tokens = 8000;
   std::size_t window = 512;
   std::size_t sink = SlidingWindow{}.sink_tokens;
@@ -73,18 +66,14 @@ class BenchWindow {
   }
 
  private:
-  // As the engine does it: an eighth at a time.
-  [[nodiscard]] std::size_t step() const { return (flags_.window - flags_.sink) / 8; }
+  [[nodiscard]] std::size_t step() const {
+    return SlidingWindow::forgotten_at_once(flags_.window - flags_.sink);
+  }
 
-  Error interrupted() const {
-    return {ErrorCode::kCancelled, "interrupted; nothing is kept of a benchmark"};
-  }
-  [[nodiscard]] bool is_interrupted() const {
-    return around_.interrupted != nullptr && around_.interrupted->load();
-  }
-  void progress(const char* what, std::size_t count) const {
-    if (flags_.quiet || count % 1000 != 0 || count == 0) return;
-    std::fprintf(around_.err, "incipit: %s: %zu of %zu tokens\n", what, count, tokens_.size());
+  void progress(const std::string& what, std::size_t count) const {
+    say(around_,
+        what + ": " + std::to_string(count) + " of " + std::to_string(tokens_.size()) + " tokens",
+        flags_.quiet);
   }
 
   Result<void> slide() {
@@ -97,11 +86,12 @@ class BenchWindow {
     request.on_tokens = [&](std::size_t count) {
       ms_.push_back(ms_since(last));
       last = Clock::now();
-      progress("sliding", count);
-      return !is_interrupted();
+      if (count % 1000 == 0) progress("sliding", count);
+      return check_interrupt(around_).has_value();
     };
     auto score = generator_.score_text(request);
-    if (!score) return std::unexpected(is_interrupted() ? interrupted() : score.error());
+    INCIPIT_TRY_VOID(check_interrupt(around_));
+    if (!score) return std::unexpected(score.error());
     lossy_reason_ = score->lossy_reason;
     // Of the token at index i: [i - 1].
     slid_ = std::move(score->log_probabilities);
@@ -112,7 +102,7 @@ class BenchWindow {
   // the model; from there on, as many tokens are scored on what both windows then hold.
   Result<void> recompute() {
     for (std::size_t at = flags_.window; at + 1 < tokens_.size(); at += step()) {
-      if (is_interrupted()) return std::unexpected(interrupted());
+      INCIPIT_TRY_VOID(check_interrupt(around_));
       const std::size_t end = std::min(at + step(), tokens_.size() - 1);
       TextScoreRequest request;
       request.reads_cache = request.writes_cache = false;
@@ -128,9 +118,7 @@ class BenchWindow {
       recompute_ms_.push_back(ms_since(start));
       recomputed_.insert(recomputed_.end(), score.log_probabilities.begin(),
                          score.log_probabilities.end());
-      if (!flags_.quiet && recompute_ms_.size() % 32 == 0)
-        std::fprintf(around_.err, "incipit: computing windows anew: %zu of %zu tokens\n", end,
-                     tokens_.size());
+      if (recompute_ms_.size() % 32 == 0) progress("computing windows anew", end);
     }
     return {};
   }
@@ -175,10 +163,7 @@ Result<void> measure(const BenchWindowFlags& flags, const Surroundings& around) 
                    "--window must be 16 tokens more than --sink and 64 less than --ctx-size");
   }
   INCIPIT_TRY(const std::string text, text_of(flags.paths));
-  options.on_event = [&](const std::string& event) {
-    if (!flags.quiet)
-      std::fprintf(around.err, "incipit: %s\n", printable(event, LineEnds::kKept).c_str());
-  };
+  options.on_event = notices(around, flags.quiet);
   INCIPIT_TRY(const auto engine, around.open_engine(options));
   INCIPIT_TRY(const auto generator, engine->generator({}));
   PromptRequest prompt;
@@ -194,39 +179,11 @@ Result<void> measure(const BenchWindowFlags& flags, const Surroundings& around) 
 
 }  // namespace
 
-Result<std::string> text_of(const std::vector<std::string>& paths) {
-  namespace fs = std::filesystem;
-  std::string text;
-  for (const std::string& path : paths) {
-    std::error_code problem;
-    std::vector<std::string> files;
-    if (fs::is_directory(path, problem)) {
-      for (fs::recursive_directory_iterator entry(path, problem), end; entry != end;
-           entry.increment(problem)) {
-        if (entry->path().extension() == ".md") files.push_back(entry->path().string());
-      }
-      std::ranges::sort(files);
-    } else {
-      files.push_back(path);
-    }
-    for (const std::string& file : files) {
-      INCIPIT_TRY(const std::string content, read_file(file, kBytesMax));
-      text += content;
-      text += '\n';
-    }
-  }
-  if (text.empty())
-    return failure(ErrorCode::kInvalidArgument, "there is no text in the files that were named");
-  return text;
-}
-
 int bench_window(std::span<const std::string> arguments, const Surroundings& around) {
   CLI::App app(kDescription, "incipit bench window");
   app.footer(kFooter);
   BenchWindowFlags flags;
-  app.add_option("text", flags.paths, "Files, or folders of .md files.")
-      ->type_name("PATH")
-      ->capture_default_str();
+  add_text_flag(app, flags.paths);
   app.add_option("--tokens", flags.tokens, "How much of the text is read.")
       ->type_name("N")
       ->check(CLI::Range(64, 10'000'000))

@@ -30,8 +30,16 @@ std::optional<int> parse_flags(CLI::App& flags, std::span<const std::string> arg
   return std::nullopt;
 }
 
+void say(const Surroundings& around, const std::string& text, bool quiet) {
+  if (!quiet) std::fprintf(around.err, "incipit: %s\n", printable(text, LineEnds::kKept).c_str());
+}
+
+std::function<void(const std::string&)> notices(const Surroundings& around, bool quiet) {
+  return [&around, quiet](const std::string& event) { say(around, event, quiet); };
+}
+
 int fail(const Error& error, const Surroundings& around) {
-  std::fprintf(around.err, "incipit: %s\n", printable(error.message, LineEnds::kKept).c_str());
+  say(around, error.message);
   return exit_code_of(error.code);
 }
 

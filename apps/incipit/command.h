@@ -49,6 +49,12 @@ struct Command {
 std::optional<int> parse_flags(CLI::App& flags, std::span<const std::string> arguments,
                                const Surroundings& around);
 
+// Prints a line of ours to `err`; without effect where `quiet`.
+void say(const Surroundings& around, const std::string& text, bool quiet = false);
+
+// say() as what EngineOptions::on_event wants. The surroundings must outlive it.
+std::function<void(const std::string&)> notices(const Surroundings& around, bool quiet = false);
+
 // Prints the error and returns its exit code.
 int fail(const Error& error, const Surroundings& around);
 

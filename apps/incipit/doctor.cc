@@ -12,7 +12,6 @@
 #include "incipit/doctor_output.h"
 #include "incipit/engine_flags.h"
 #include "incipit/exit_code.h"
-#include "incipit/terminal_text.h"
 
 namespace incipit::app {
 namespace {
@@ -44,9 +43,7 @@ int run_doctor(std::span<const std::string> arguments, const Surroundings& aroun
   options.model = model.empty() ? default_model() : model;
   const bool is_there = !model.empty() || std::filesystem::exists(options.model);
   if (machine_only || !is_there) options.model.clear();
-  options.on_event = [&around](const std::string& event) {
-    std::fprintf(around.err, "incipit: %s\n", printable(event, LineEnds::kKept).c_str());
-  };
+  options.on_event = notices(around);
   const auto report = around.examine(options);
   if (!report) return fail(report.error(), around);
   std::fputs(doctor_text(*report).c_str(), around.out);

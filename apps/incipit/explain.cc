@@ -137,9 +137,7 @@ struct ExplainFlags {
 Result<int> explain(const ExplainFlags& flags, const Surroundings& around) {
   INCIPIT_TRY(EngineOptions options, engine_options(flags.engine));
   INCIPIT_TRY(const Task task, read_task(flags.task));
-  options.on_event = [&around](const std::string& event) {
-    std::fprintf(around.err, "incipit: %s\n", printable(event, LineEnds::kKept).c_str());
-  };
+  options.on_event = notices(around);
   INCIPIT_TRY(const auto engine, around.open_engine(options));
   INCIPIT_TRY(const auto classifier, make_classifier(*engine, flags.task.path, task, {}));
   INCIPIT_TRY(const Explanation explanation, classifier->explain(flags.text));

@@ -53,9 +53,7 @@ struct Opened {
 
 Result<Opened> open(const KvFlags& flags, const Surroundings& around) {
   INCIPIT_TRY(EngineOptions options, engine_options(flags.engine));
-  options.on_event = [&around](const std::string& event) {
-    std::fprintf(around.err, "incipit: %s\n", printable(event, LineEnds::kKept).c_str());
-  };
+  options.on_event = notices(around);
   Opened opened;
   INCIPIT_TRY(opened.engine, around.open_engine(options));
   GeneratorOptions generator_options;

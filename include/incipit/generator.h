@@ -64,6 +64,12 @@ struct PromptRequest {
 struct SlidingWindow {
   std::size_t sink_tokens = 4;    // Of the opening, which attention leans on.
   std::size_t recent_tokens = 0;  // 0: as many as the context holds.
+
+  // Tokens that a slide forgets of a full window: several, since INT8 and bf16 keys are rounded
+  // each time they move.
+  [[nodiscard]] static constexpr std::size_t forgotten_at_once(std::size_t recent) {
+    return recent < 8 ? 1 : recent / 8;
+  }
 };
 
 struct GenerateRequest : PromptRequest {
@@ -113,6 +119,7 @@ struct TextScoreRequest : PromptRequest {
 struct TextScore {
   std::vector<double> log_probabilities;  // Of each scored token, natural logarithm.
   KvLookup kv;
+  std::size_t tokens_computed = 0;  // By the model.
   bool lossy = false;
   std::string lossy_reason;
 };

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the benchmark reads. What it measures needs a model: tests/cli.
-#include "incipit/bench_window.h"
+// What benchmarks read. What they measure needs a model: tests/cli.
+// Tests apps/incipit/bench_window.cc
+#include "incipit/bench_text.h"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +13,7 @@
 namespace incipit::app {
 namespace {
 
-TEST(BenchWindowText, IsThatOfFilesAndOfFoldersInOrder) {
+TEST(BenchText, IsThatOfFilesAndOfFoldersInOrder) {
   const test::TempDir dir;
   std::filesystem::create_directories(dir.path("docs/deeper"));
   dir.file("docs/b.md", "two");
@@ -25,7 +26,7 @@ TEST(BenchWindowText, IsThatOfFilesAndOfFoldersInOrder) {
   EXPECT_EQ(*text, "zero\none\ntwo\nthree\n");
 }
 
-TEST(BenchWindowText, OfNothingIsAnError) {
+TEST(BenchText, OfNothingIsAnError) {
   const test::TempDir dir;
   std::filesystem::create_directories(dir.path("empty"));
   EXPECT_EQ(text_of({dir.path("empty")}).error().code, ErrorCode::kInvalidArgument);
