@@ -311,34 +311,29 @@ void Batcher::read(std::span<const Piece> pieces, const model::Logits& logits) {
   }
 }
 
-void Batcher::read(Task& task, const model::Logits& logits, std::size_t first_row,
-                   std::size_t rows) {
+// Appends what the reader chose and returns it; nothing where the job is finished, and gone.
+std::optional<Token> Batcher::read(Task& task, const model::Logits& logits, std::size_t first_row,
+                                   std::size_t rows) {
   auto next = task.job.reader->read(logits, first_row, rows);
-  if (!next) return finish(task, next.error());
-  if (!*next || is_full(task)) return finish(task, std::nullopt);
-  task.job.tokens.push_back(**next);
-  ++task.report.appended;
-}
-
-bool Batcher::is_full(const Task& task) const {
-  return task.job.window.cells == 0 && task.job.tokens.size() >= runtime_.limits().context_tokens;
+  const bool is_full =
+      task.job.window.cells == 0 && task.job.tokens.size() >= runtime_.limits().context_tokens;
+  if (next && *next && !is_full) {
+    task.job.tokens.push_back(**next);
+    ++task.report.appended;
+    return **next;
+  }
+  finish(task, next ? std::nullopt : std::optional(next.error()));
+  return std::nullopt;
 }
 
 // The row behind the job's last token, and, if the draft is what it chose, the row behind that.
 void Batcher::read_drafted(const Piece& piece, const model::Logits& logits, std::size_t first_row) {
   Task& task = *piece.task;
-  const std::size_t before = task.job.tokens.size();
   ++task.report.drafted;
   ++counters_.drafted;
-  auto next = task.job.reader->read(logits, first_row, 1);
-  const bool goes_on = next && *next && !is_full(task);
-  const bool is_right = goes_on && **next == *piece.draft;
-  if (!is_right) task.sequence.truncate(before);
-  if (!next) return finish(task, next.error());
-  if (!goes_on) return finish(task, std::nullopt);
-  task.job.tokens.push_back(**next);
-  ++task.report.appended;
-  if (!is_right) return;
+  const std::optional<Token> next = read(task, logits, first_row, 1);
+  if (!next) return;
+  if (*next != *piece.draft) return task.sequence.truncate(task.job.tokens.size() - 1);
   ++task.report.accepted;
   ++counters_.accepted;
   read(task, logits, first_row + 1, 1);
@@ -350,8 +345,11 @@ void Batcher::finish(Task& task, std::optional<Error> error) {
   INCIPIT_CHECK(place != running_.end(), "a job finished that does not run");
   const TaskPointer gone = std::move(*place);
   running_.erase(place);
+  // Behind the last token there may be the cell of a draft.
   const std::size_t length =
-      gone->sequence.is_open() ? std::min(gone->computed(), gone->exact_end) : 0;
+      gone->sequence.is_open()
+          ? std::min({gone->computed(), gone->exact_end, gone->job.tokens.size()})
+          : 0;
   const bool is_sound = !error || error->code == ErrorCode::kCancelled;
   if (is_sound && length > 0) keep_passages(*gone);
   if (gone->job.writes_cache && is_sound && length > 0) {

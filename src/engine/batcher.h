@@ -25,7 +25,6 @@
 // Confined to the model's thread.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -80,11 +79,7 @@ struct Window {
   std::size_t cells = 0;
   std::size_t sink = 0;  // Below cells.
 
-  // A slide forgets several tokens at once: INT8 and bf16 keys are rounded each time they move.
-  [[nodiscard]] std::size_t step() const {
-    return std::max<std::size_t>((cells - sink) / kSlidesOfACell, 1);
-  }
-  static constexpr std::size_t kSlidesOfACell = 8;
+  [[nodiscard]] std::size_t step() const { return SlidingWindow::forgotten_at_once(cells - sink); }
 };
 
 struct Job {
@@ -188,9 +183,9 @@ class Batcher {
   [[nodiscard]] std::size_t piece_size(const Task& task, std::size_t rows) const;
   Result<model::Logits> evaluate(std::span<const Piece> pieces);
   void read(std::span<const Piece> pieces, const model::Logits& logits);
-  void read(Task& task, const model::Logits& logits, std::size_t first_row, std::size_t rows);
+  std::optional<Token> read(Task& task, const model::Logits& logits, std::size_t first_row,
+                            std::size_t rows);
   void read_drafted(const Piece& piece, const model::Logits& logits, std::size_t first_row);
-  [[nodiscard]] bool is_full(const Task& task) const;
   void give_way();
   void preempt(Task& task);
   void finish(Task& task, std::optional<Error> error);

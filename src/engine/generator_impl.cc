@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <chrono>
 #include <future>
+#include <numeric>
 #include <optional>
 #include <utility>
 
 #include "base/elapsed.h"
-#include "decode/log_softmax.h"
 #include "decode/stop_strings.h"
 #include "engine/text_reader.h"
 #include "model/token_sampler.h"
@@ -89,37 +89,6 @@ class AnswerReader final : public RowReader {
   std::promise<Result<Generated>> done_;
   Generated answer_;
   Clock::time_point start_ = Clock::now();
-};
-
-struct TailScore {
-  double log_probability = 0;
-  JobReport report;
-};
-
-// Sums the log probabilities of a given continuation.
-class TailReader final : public RowReader {
- public:
-  TailReader(TokenVector tail, std::promise<Result<TailScore>> done)
-      : tail_(std::move(tail)), done_(std::move(done)) {}
-
-  Result<std::optional<Token>> read(const model::Logits& logits, std::size_t first_row,
-                                    std::size_t rows) override {
-    for (std::size_t i = 0; i < rows; ++i) {
-      const auto row = logits.row(first_row + i);
-      score_.log_probability += row[static_cast<std::size_t>(tail_[i])] - decode::log_sum_exp(row);
-    }
-    return std::nullopt;
-  }
-  void finish(Result<JobReport> report) override {
-    if (!report) return done_.set_value(std::unexpected(report.error()));
-    score_.report = *report;
-    done_.set_value(score_);
-  }
-
- private:
-  TokenVector tail_;
-  std::promise<Result<TailScore>> done_;
-  TailScore score_;
 };
 
 }  // namespace
@@ -218,28 +187,29 @@ Result<ContinuationScores> GeneratorImpl::score(const ScoreRequest& request) {
   if (request.continuations.empty())
     return failure(ErrorCode::kInvalidArgument, "continuations: at least one is needed");
   INCIPIT_TRY(const TokenVector prompt, tokens(request));
-  std::vector<std::future<Result<TailScore>>> tails;
+  std::vector<std::future<Result<TextScore>>> tails;
   for (const std::string& continuation : request.continuations) {
-    INCIPIT_TRY(const TokenVector tail, loaded_.tokenizer->encode_plain(continuation));
+    INCIPIT_TRY(TokenVector tail, loaded_.tokenizer->encode_plain(continuation));
     if (tail.empty())
       return failure(ErrorCode::kInvalidArgument, "continuations: an empty one has no score");
     TokenVector whole = prompt;
     whole.insert(whole.end(), tail.begin(), tail.end() - 1);
     Job job = job_of(request, std::move(whole));
     job.logits_rows = tail.size();
-    std::promise<Result<TailScore>> done;
+    std::promise<Result<TextScore>> done;
     tails.push_back(done.get_future());
-    job.reader = std::make_unique<TailReader>(tail, std::move(done));
+    job.reader = std::make_unique<TextReader>(std::move(tail), nullptr, std::move(done));
     INCIPIT_TRY_VOID(scheduler_.submit(std::move(job)));
   }
   ContinuationScores scores;
   for (auto& tail : tails) {
-    INCIPIT_TRY(const TailScore score, tail.get());
-    if (scores.log_probabilities.empty()) scores.kv = score.report.lookup;
-    if (!scores.lossy) scores.lossy_reason = lossy_reason(score.report);
+    INCIPIT_TRY(const TextScore score, tail.get());
+    if (scores.log_probabilities.empty()) scores.kv = score.kv;
+    if (!scores.lossy) scores.lossy_reason = score.lossy_reason;
     scores.lossy = !scores.lossy_reason.empty();
-    scores.log_probabilities.push_back(score.log_probability);
-    scores.tokens_computed += score.report.computed;
+    scores.log_probabilities.push_back(
+        std::accumulate(score.log_probabilities.begin(), score.log_probabilities.end(), 0.0));
+    scores.tokens_computed += score.tokens_computed;
   }
   return scores;
 }

@@ -61,6 +61,7 @@ Result<std::optional<Token>> TextReader::read(const model::Logits& logits, std::
 void TextReader::finish(Result<JobReport> report) {
   if (!report) return done_.set_value(std::unexpected(report.error()));
   score_.kv = report->lookup;
+  score_.tokens_computed = report->computed;
   score_.lossy_reason = lossy_reason(*report);
   score_.lossy = !score_.lossy_reason.empty();
   done_.set_value(std::move(score_));
