@@ -39,14 +39,12 @@ bool PrefixCache::wants_file(const Node& node) const {
 bool PrefixCache::write(Node& node) {
   std::vector<Node*> path;
   for (Node* at = &node; at->parent != nullptr; at = at->parent) path.push_back(at);
+  // The folder forgets what was used least lately: what a file stands on must not go for it.
+  touch_files(node);
   bool is_written = true;
-  for (std::size_t i = path.size(); is_written && i-- > 0;) {
-    if (!wants_file(*path[i])) continue;
-    // The folder forgets what was used least lately: what a file stands on must not go for it.
-    touch_files(*path[i]);
-    is_written = write_one(*path[i]);
-    touch_files(*path[i]);
-  }
+  for (std::size_t i = path.size(); is_written && i-- > 0;)
+    if (wants_file(*path[i])) is_written = write_one(*path[i]);
+  touch_files(node);
   // A path beyond the folder's capacity pushes out its own beginning.
   const bool is_whole = std::ranges::all_of(
       path, [this](const Node* at) { return at->saved && folder_->holds(at->saved->file); });

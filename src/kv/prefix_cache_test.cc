@@ -2,6 +2,7 @@
 //
 // Reasons and retention. That hits change nothing is shown in engine/batcher_test.cc.
 // Tests src/policy/kv_miss.cc
+// Tests src/kv/prefix_cache_eviction.cc
 #include "kv/prefix_cache.h"
 
 #include <gtest/gtest.h>
