@@ -30,8 +30,7 @@ Grammar::Grammar(const Tokenizer& tokenizer, const GrammarRules& rules)
 
 Result<std::unique_ptr<Grammar>> Grammar::create(const Tokenizer& tokenizer,
                                                  std::string_view text) {
-  INCIPIT_TRY(const GrammarRules rules, parse_grammar(text, tokenizer));
-  INCIPIT_TRY_VOID(check_grammar_rules(text, rules));
+  INCIPIT_TRY(const GrammarRules rules, check_grammar(text, tokenizer));
   return std::unique_ptr<Grammar>(new Grammar(tokenizer, rules));
 }
 

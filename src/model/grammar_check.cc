@@ -146,13 +146,10 @@ class GrammarChecker {
 
 }  // namespace
 
-Result<void> check_grammar_rules(std::string_view text, const GrammarRules& rules) {
-  return GrammarChecker(text, rules).check();
-}
-
-Result<void> check_grammar(std::string_view text, const Tokenizer& tokenizer) {
-  INCIPIT_TRY(const GrammarRules rules, parse_grammar(text, tokenizer));
-  return check_grammar_rules(text, rules);
+Result<GrammarRules> check_grammar(std::string_view text, const Tokenizer& tokenizer) {
+  INCIPIT_TRY(GrammarRules rules, parse_grammar(text, tokenizer));
+  INCIPIT_TRY_VOID(GrammarChecker(text, rules).check());
+  return rules;
 }
 
 }  // namespace incipit::model

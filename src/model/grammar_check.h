@@ -18,10 +18,7 @@
 
 namespace incipit::model {
 
-// Errors: kInvalidArgument, "grammar: LINE:COLUMN: what is wrong; what to do".
-[[nodiscard]] Result<void> check_grammar_rules(std::string_view text, const GrammarRules& rules);
-
-// Syntax and rules.
-[[nodiscard]] Result<void> check_grammar(std::string_view text, const Tokenizer& tokenizer);
+// Syntax and rules. Errors: kInvalidArgument, "grammar: LINE:COLUMN: what is wrong; what to do".
+[[nodiscard]] Result<GrammarRules> check_grammar(std::string_view text, const Tokenizer& tokenizer);
 
 }  // namespace incipit::model
