@@ -8,8 +8,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "engine/batcher.h"
-#include "support/fake_runtime.h"
+#include "support/batcher_jobs.h"
 #include "support/must.h"
 
 namespace incipit::engine {
@@ -17,48 +16,16 @@ namespace {
 
 using model::Sequence;
 using model::Step;
+using test::count_from;
 using test::FakeRuntime;
 using test::must;
+using test::Outcome;
 
-struct Outcome {
-  std::vector<float> logits;
-  bool is_over = false;
-  Result<JobReport> report;
-};
-
-// Reads one row, then so many tokens of its own.
-class Recorder final : public RowReader {
- public:
-  Recorder(Outcome& outcome, std::size_t tokens) : outcome_(outcome), left_(tokens) {}
-  Result<std::optional<Token>> read(const model::Logits& logits, std::size_t first_row,
-                                    std::size_t rows) override {
-    const auto row = logits.row(first_row + rows - 1);
-    outcome_.logits.insert(outcome_.logits.end(), row.begin(), row.end());
-    if (left_ == 0) return std::nullopt;
-    --left_;
-    return Token{5};
-  }
-  void finish(Result<JobReport> report) override {
-    outcome_.is_over = true;
-    outcome_.report = std::move(report);
-  }
-
- private:
-  Outcome& outcome_;
-  std::size_t left_;
-};
-
-TokenVector run_of(Token first, std::size_t count) {
-  TokenVector tokens(count);
-  for (std::size_t i = 0; i < count; ++i) tokens[i] = (first + static_cast<Token>(i)) % 60;
-  return tokens;
-}
-
-const TokenVector kOpening = run_of(0, 10);
-const TokenVector kA = run_of(20, 30);
-const TokenVector kB = run_of(35, 25);
-const TokenVector kC = run_of(50, 40);
-const TokenVector kQuestion = run_of(7, 6);
+const TokenVector kOpening = count_from(0, 10);
+const TokenVector kA = count_from(20, 30);
+const TokenVector kB = count_from(35, 25);
+const TokenVector kC = count_from(50, 40);
+const TokenVector kQuestion = count_from(7, 6);
 
 struct Prompt {
   TokenVector tokens;
@@ -76,28 +43,20 @@ Prompt prompt_of(const std::vector<TokenVector>& parts, std::size_t head = 4) {
   return prompt;
 }
 
-class PassagesTest : public testing::Test {
+class PassagesTest : public test::BatcherJobs {
  protected:
   void open(test::FakeOptions options = {.cells = 1024, .block_cells = 8},
             BatcherLimits limits = {}, std::size_t passage_bytes = 1 << 20U) {
-    batcher_.reset();
-    cache_.reset();  // Its cells lie in the runtime.
+    close();
     runtime_ = std::make_unique<FakeRuntime>(options);
     fragments_ = std::make_unique<kv::FragmentCache>(passage_bytes);
     cache_ = std::make_unique<kv::PrefixCache>(*runtime_, nullptr, KvOptions{}, [] { return 0; });
     batcher_ = std::make_unique<Batcher>(*runtime_, *cache_, limits, fragments_.get());
   }
   Outcome& add(const Prompt& prompt, Job job = {}, std::size_t answer = 0) {
-    auto& outcome = *outcomes_.emplace_back(std::make_unique<Outcome>());
     job.tokens = prompt.tokens;
     job.passages = prompt.passages;
-    job.reader = std::make_unique<Recorder>(outcome, answer);
-    batcher_->add(++last_id_, std::move(job));
-    return outcome;
-  }
-  void run() {
-    while (batcher_->step()) cache_->check_invariants();
-    cache_->check_invariants();
+    return add_job(std::move(job), TokenVector(answer, 5));
   }
   Outcome& ask(const Prompt& prompt, Job job = {}) {
     Outcome& outcome = add(prompt, std::move(job));
@@ -113,13 +72,6 @@ class PassagesTest : public testing::Test {
     const auto logits = must(runtime.evaluate({&step, 1}));
     return {logits.values.begin(), logits.values.end()};
   }
-
-  std::unique_ptr<FakeRuntime> runtime_;
-  std::unique_ptr<kv::FragmentCache> fragments_;
-  std::unique_ptr<kv::PrefixCache> cache_;
-  std::unique_ptr<Batcher> batcher_;
-  std::vector<std::unique_ptr<Outcome>> outcomes_;
-  Batcher::JobId last_id_ = 0;
 };
 
 TEST_F(PassagesTest, TheFirstTimeAllIsComputedAndExact) {

@@ -10,8 +10,7 @@
 #include <random>
 #include <set>
 
-#include "store/state_folder.h"
-#include "support/fake_runtime.h"
+#include "support/batcher_jobs.h"
 #include "support/must.h"
 #include "support/seed.h"
 #include "support/temp_dir.h"
@@ -19,86 +18,22 @@
 namespace incipit::engine {
 namespace {
 
+using test::count_from;
 using test::FakeRuntime;
 using test::must;
-
-// What came of a job.
-struct Outcome {
-  std::vector<float> logits;  // Every row that was read.
-  TokenVector tokens;         // As chosen.
-  bool is_over = false;
-  Result<JobReport> report;
-};
-
-Token best(std::span<const float> row) {
-  return static_cast<Token>(std::ranges::max_element(row) - row.begin());
-}
-
-// Greedy, for a number of tokens; keeps all it reads.
-class Recorder final : public RowReader {
- public:
-  Recorder(Outcome& outcome, std::size_t tokens) : outcome_(outcome), left_(tokens) {}
-
-  Result<std::optional<Token>> read(const model::Logits& logits, std::size_t first_row,
-                                    std::size_t rows) override {
-    for (std::size_t row = first_row; row < first_row + rows; ++row) {
-      const auto values = logits.row(row);
-      outcome_.logits.insert(outcome_.logits.end(), values.begin(), values.end());
-    }
-    if (left_ == 0) return std::nullopt;
-    --left_;
-    outcome_.tokens.push_back(best(logits.row(first_row + rows - 1)));
-    return outcome_.tokens.back();
-  }
-  void finish(Result<JobReport> report) override {
-    EXPECT_FALSE(outcome_.is_over) << "finished twice";
-    outcome_.is_over = true;
-    outcome_.report = std::move(report);
-  }
-
- private:
-  Outcome& outcome_;
-  std::size_t left_;
-};
-
-// Appends a given text, whatever the logits say; keeps all it reads.
-class Follower final : public RowReader {
- public:
-  Follower(Outcome& outcome, TokenVector text) : outcome_(outcome), text_(std::move(text)) {}
-
-  Result<std::optional<Token>> read(const model::Logits& logits, std::size_t first_row,
-                                    std::size_t rows) override {
-    const auto values = logits.row(first_row + rows - 1);
-    outcome_.logits.insert(outcome_.logits.end(), values.begin(), values.end());
-    if (outcome_.tokens.size() == text_.size()) return std::nullopt;
-    outcome_.tokens.push_back(text_[outcome_.tokens.size()]);
-    return outcome_.tokens.back();
-  }
-  void finish(Result<JobReport> report) override { outcome_.report = std::move(report); }
-
- private:
-  Outcome& outcome_;
-  TokenVector text_;
-};
-
-TokenVector count_from(Token first, std::size_t count) {
-  TokenVector tokens(count);
-  for (std::size_t i = 0; i < count; ++i) tokens[i] = (first + static_cast<Token>(i)) % 60;
-  return tokens;
-}
+using test::Outcome;
+using test::Recorder;
 
 TokenVector joined(TokenVector first, const TokenVector& second) {
   first.insert(first.end(), second.begin(), second.end());
   return first;
 }
 
-class BatcherTest : public testing::Test {
+class BatcherTest : public test::BatcherJobs {
  protected:
   void open(std::size_t cells, KvOptions kv = {}, BatcherLimits limits = {},
             std::uint64_t folder_bytes = 0, std::size_t sequences = 0) {
-    batcher_.reset();
-    cache_.reset();
-    folder_.reset();
+    close();
     runtime_ = std::make_unique<FakeRuntime>(
         test::FakeOptions{.cells = cells, .block_cells = 4, .sequences = sequences});
     if (folder_bytes > 0) {
@@ -110,16 +45,10 @@ class BatcherTest : public testing::Test {
         std::make_unique<kv::PrefixCache>(*runtime_, folder_.get(), kv, [this] { return now_ms_; });
     batcher_ = std::make_unique<Batcher>(*runtime_, *cache_, limits);
   }
-  Outcome& add(const TokenVector& tokens, std::size_t answer, Job job = {}) {
-    auto& outcome = *outcomes_.emplace_back(std::make_unique<Outcome>());
+  template <typename Answer>
+  Outcome& add(const TokenVector& tokens, Answer answer, Job job = {}) {
     job.tokens = tokens;
-    job.reader = std::make_unique<Recorder>(outcome, answer);
-    batcher_->add(++last_id_, std::move(job));
-    return outcome;
-  }
-  void run() {
-    while (batcher_->step()) cache_->check_invariants();
-    cache_->check_invariants();
+    return add_job(std::move(job), std::move(answer));
   }
   // The same job alone on a fresh runtime without a cache.
   static Outcome alone(const TokenVector& tokens, std::size_t answer) {
@@ -145,12 +74,6 @@ class BatcherTest : public testing::Test {
 
   test::TempDir dir_;
   std::int64_t now_ms_ = 0;
-  std::unique_ptr<FakeRuntime> runtime_;
-  std::unique_ptr<store::StateFolder> folder_;
-  std::unique_ptr<kv::PrefixCache> cache_;
-  std::unique_ptr<Batcher> batcher_;
-  std::vector<std::unique_ptr<Outcome>> outcomes_;
-  Batcher::JobId last_id_ = 0;
 };
 
 TEST_F(BatcherTest, ARepeatComputesOneToken) {
@@ -180,21 +103,19 @@ TEST_F(BatcherTest, GeneratedTokensAreReused) {
 TEST_F(BatcherTest, RightDraftsHalveThePasses) {
   const TokenVector prompt = joined(count_from(0, 60), count_from(0, 10));
   const TokenVector text = count_from(10, 40);
-  Outcome outcomes[2];
+  const Outcome* outcomes[2];
   std::uint64_t passes[2];
   for (const bool drafts : {false, true}) {
     open(4096, {}, {.drafts = drafts});
-    Job job{.tokens = prompt};
-    job.reader = std::make_unique<Follower>(outcomes[drafts], text);
-    batcher_->add(1, std::move(job));
+    outcomes[drafts] = &add(prompt, text);
     run();
     passes[drafts] = batcher_->counters().passes;
   }
-  EXPECT_EQ(outcomes[1].tokens, outcomes[0].tokens);
-  EXPECT_EQ(outcomes[1].logits, outcomes[0].logits);
+  EXPECT_EQ(outcomes[1]->tokens, outcomes[0]->tokens);
+  EXPECT_EQ(outcomes[1]->logits, outcomes[0]->logits);
   EXPECT_EQ(passes[0], 41U);
   EXPECT_EQ(passes[1], 21U);
-  EXPECT_EQ(outcomes[1].report->accepted, 20U);
+  EXPECT_EQ(outcomes[1]->report->accepted, 20U);
   // The cells of right drafts are as good as others, and a match may end in them.
   const Outcome& next = add(joined(joined(prompt, text), {7, 8}), 2);
   run();
@@ -207,10 +128,7 @@ TEST_F(BatcherTest, WrongDraftsEndSoonAndLeaveNothing) {
   // Ever "1 2", and each time another token behind it.
   TokenVector text;
   for (Token i = 3; i < 60; ++i) text.insert(text.end(), {i, 1, 2});
-  Outcome outcome;
-  Job job{.tokens = {1, 2}};
-  job.reader = std::make_unique<Follower>(outcome, text);
-  batcher_->add(1, std::move(job));
+  const Outcome& outcome = add({1, 2}, text);
   run();
   EXPECT_EQ(outcome.report->accepted, 0U);
   EXPECT_GT(outcome.report->drafted, 0U);

@@ -8,8 +8,7 @@
 #include <memory>
 #include <random>
 
-#include "engine/batcher.h"
-#include "support/fake_runtime.h"
+#include "support/batcher_jobs.h"
 #include "support/must.h"
 #include "support/seed.h"
 
@@ -18,42 +17,11 @@ namespace {
 
 using model::Sequence;
 using model::Step;
+using test::best;
+using test::count_from;
 using test::FakeRuntime;
 using test::must;
-
-struct Outcome {
-  std::vector<float> logits;  // Of every row that was read.
-  TokenVector tokens;         // As chosen.
-  bool is_over = false;
-  Result<JobReport> report;
-};
-
-Token best(std::span<const float> row) {
-  return static_cast<Token>(std::ranges::max_element(row) - row.begin());
-}
-
-class Recorder final : public RowReader {
- public:
-  Recorder(Outcome& outcome, std::size_t tokens) : outcome_(outcome), left_(tokens) {}
-
-  Result<std::optional<Token>> read(const model::Logits& logits, std::size_t first_row,
-                                    std::size_t rows) override {
-    const auto row = logits.row(first_row + rows - 1);
-    outcome_.logits.insert(outcome_.logits.end(), row.begin(), row.end());
-    if (left_ == 0) return std::nullopt;
-    --left_;
-    outcome_.tokens.push_back(best(row));
-    return outcome_.tokens.back();
-  }
-  void finish(Result<JobReport> report) override {
-    outcome_.is_over = true;
-    outcome_.report = std::move(report);
-  }
-
- private:
-  Outcome& outcome_;
-  std::size_t left_;
-};
+using test::Outcome;
 
 // What a window means, as slowly as it can be said.
 Outcome slowly(TokenVector tokens, std::size_t answer, Window window) {
@@ -79,31 +47,16 @@ Outcome slowly(TokenVector tokens, std::size_t answer, Window window) {
   return outcome;
 }
 
-TokenVector count_from(Token first, std::size_t count) {
-  TokenVector tokens(count);
-  for (std::size_t i = 0; i < count; ++i) tokens[i] = (first + static_cast<Token>(i)) % 60;
-  return tokens;
-}
-
-class WindowTest : public testing::Test {
+class WindowTest : public test::BatcherJobs {
  protected:
   void open(test::FakeOptions options, BatcherLimits limits = {}) {
-    batcher_.reset();
-    cache_.reset();  // Its cells lie in the runtime.
+    close();
     runtime_ = std::make_unique<FakeRuntime>(options);
     cache_ = std::make_unique<kv::PrefixCache>(*runtime_, nullptr, KvOptions{}, [] { return 0; });
     batcher_ = std::make_unique<Batcher>(*runtime_, *cache_, limits);
   }
   Outcome& add(const TokenVector& tokens, std::size_t answer, Window window) {
-    auto& outcome = *outcomes_.emplace_back(std::make_unique<Outcome>());
-    Job job{.tokens = tokens, .window = window};
-    job.reader = std::make_unique<Recorder>(outcome, answer);
-    batcher_->add(++last_id_, std::move(job));
-    return outcome;
-  }
-  void run() {
-    while (batcher_->step()) cache_->check_invariants();
-    cache_->check_invariants();
+    return add_job({.tokens = tokens, .window = window}, answer);
   }
   static void expect_as_slowly(const Outcome& outcome, const TokenVector& tokens,
                                std::size_t answer, Window window) {
@@ -117,12 +70,6 @@ class WindowTest : public testing::Test {
   std::size_t cached(const TokenVector& tokens) {
     return cache_->matched({.tenant = "", .tokens = tokens, .limit = tokens.size()});
   }
-
-  std::unique_ptr<FakeRuntime> runtime_;
-  std::unique_ptr<kv::PrefixCache> cache_;
-  std::unique_ptr<Batcher> batcher_;
-  std::vector<std::unique_ptr<Outcome>> outcomes_;
-  Batcher::JobId last_id_ = 0;
 };
 
 constexpr Window kWindow{.cells = 64, .sink = 4};

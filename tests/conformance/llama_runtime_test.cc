@@ -56,16 +56,9 @@ model::Runtime& opened(const Kind& kind, std::uint64_t seed) {
 }
 
 RuntimeUnderTest tiny(const Kind& kind) {
-  const auto open = [kind](std::uint64_t seed) {
-    return [kind, seed]() -> model::Runtime& { return opened(kind, seed); };
-  };
-  return {.name = kind.name,
-          .open = open(1),
-          .open_other = open(2),
-          .tokens = {3, 40, 70, 100, 200, 280},
-          .prompt_tokens = 70,
-          .operations = 300,
-          .tolerance = kind.tolerance};
+  return tiny_subject(
+      kind.name, [kind](std::uint64_t seed) -> model::Runtime& { return opened(kind, seed); },
+      kind.tolerance);
 }
 
 const Kind kPlain{"llama_f32", "llama", KvType::kF32, 3e-3F};

@@ -47,16 +47,9 @@ model::Runtime& opened(const Kind& kind, std::uint64_t seed) {
 }
 
 RuntimeUnderTest tiny(const Kind& kind) {
-  const auto open = [kind](std::uint64_t seed) {
-    return [kind, seed]() -> model::Runtime& { return opened(kind, seed); };
-  };
-  return {.name = kind.name,
-          .open = open(1),
-          .open_other = open(2),
-          .tokens = {3, 40, 70, 100, 200, 280},
-          .prompt_tokens = 70,
-          .operations = 300,
-          .tolerance = 1e-2F};
+  return tiny_subject(
+      kind.name, [kind](std::uint64_t seed) -> model::Runtime& { return opened(kind, seed); },
+      1e-2F);
 }
 
 std::vector<RuntimeUnderTest> subjects() {

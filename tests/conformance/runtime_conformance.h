@@ -20,6 +20,7 @@
 #include <random>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "model/runtime.h"
@@ -38,6 +39,19 @@ struct RuntimeUnderTest {
   float tolerance = 0;
   std::uint64_t seed = 1;
 };
+
+// A runtime on a tiny model: `open(seed)` gives one whose weights come from that seed.
+inline RuntimeUnderTest tiny_subject(std::string name,
+                                     std::function<model::Runtime&(std::uint64_t)> open,
+                                     float tolerance) {
+  return {.name = std::move(name),
+          .open = [open]() -> model::Runtime& { return open(1); },
+          .open_other = [open]() -> model::Runtime& { return open(2); },
+          .tokens = {3, 40, 70, 100, 200, 280},
+          .prompt_tokens = 70,
+          .operations = 300,
+          .tolerance = tolerance};
+}
 
 inline void PrintTo(const RuntimeUnderTest& subject, std::ostream* out) { *out << subject.name; }
 

@@ -33,20 +33,6 @@ namespace {
 constexpr std::size_t kWindow = 512;
 constexpr double kNatsMost = 0.1;
 
-struct Mode {
-  const char* name;
-  Precision precision;
-  KvType kv_type;
-};
-
-void PrintTo(const Mode& mode, std::ostream* out) { *out << mode.name; }
-
-std::vector<Mode> modes() {
-  std::vector<Mode> all{{"f32", Precision::kF32, KvType::kF32}};
-  if (has_bf16()) all.push_back({"bf16", Precision::kBf16, KvType::kBf16});
-  return all;
-}
-
 // The first tokens of the example tickets, which never repeat themselves.
 TokenVector ticket_tokens(std::size_t count) {
   static const TokenVector all = [] {
@@ -96,7 +82,7 @@ void compare_with_oracle(const RealRuntime& real, const Prompt& prompt, Visit vi
 
 class GemmaWindow : public testing::TestWithParam<Mode> {};
 
-INSTANTIATE_TEST_SUITE_P(Gemma, GemmaWindow, testing::ValuesIn(modes()),
+INSTANTIATE_TEST_SUITE_P(Gemma, GemmaWindow, testing::ValuesIn(float_modes()),
                          [](const auto& mode) { return mode.param.name; });
 
 // Both quantise activations, each in its way, and we quantise the weights once more. At these 11
@@ -151,7 +137,7 @@ class GemmaLaw : public testing::TestWithParam<Mode> {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(Gemma, GemmaLaw, testing::ValuesIn(modes()),
+INSTANTIATE_TEST_SUITE_P(Gemma, GemmaLaw, testing::ValuesIn(float_modes()),
                          [](const auto& mode) { return mode.param.name; });
 
 TEST_P(GemmaLaw, HoldsBeforeAcrossAndBehindTheWindow) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "incipit/engine.h"
+#include "integration/same_answer.h"
 #include "support/installed_models.h"
 #include "support/must.h"
 #include "support/seed.h"
@@ -21,6 +22,8 @@
 namespace incipit {
 namespace {
 
+using test::drawn_answer;
+using test::expect_same;
 using test::must;
 
 class GeneratorOnModel : public testing::Test {
@@ -30,24 +33,6 @@ class GeneratorOnModel : public testing::Test {
     engine_ = must(Engine::open({.model = test::smollm_path(), .ctx_size = cells}));
     generator_ = must(engine_->generator(options));
   }
-  static GenerateRequest request(TokenVector tokens, std::size_t answer) {
-    GenerateRequest request;
-    request.tokens = std::move(tokens);
-    request.tokens_max = answer;
-    request.sampling = {.temperature = 0.8, .top_p = 0.9, .seed = 7, .logprobs = 3};
-    return request;
-  }
-  static void expect_same(const Generated& a, const Generated& b) {
-    EXPECT_EQ(a.tokens, b.tokens);
-    EXPECT_EQ(a.text, b.text);
-    ASSERT_EQ(a.logprobs.size(), b.logprobs.size());
-    for (std::size_t i = 0; i < a.logprobs.size(); ++i) {
-      EXPECT_EQ(a.logprobs[i].chosen.logprob, b.logprobs[i].chosen.logprob);
-      for (std::size_t k = 0; k < a.logprobs[i].top.size(); ++k)
-        EXPECT_EQ(a.logprobs[i].top[k].logprob, b.logprobs[i].top[k].logprob);
-    }
-  }
-
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<Generator> generator_;
 };
@@ -146,14 +131,14 @@ TEST_F(GeneratorOnModel, RefusesBadRequestsByName) {
   GenerateRequest role;
   role.turns = {{"wizard", "x"}};
   EXPECT_NE(generator_->generate(role).error().message.find("wizard"), std::string::npos);
-  EXPECT_EQ(generator_->generate(request(TokenVector(5000, 100), 1)).error().code,
+  EXPECT_EQ(generator_->generate(drawn_answer(TokenVector(5000, 100), 1)).error().code,
             ErrorCode::kInvalidArgument);
-  EXPECT_EQ(generator_->generate(request({1, 2, 99'999'999}, 1)).error().code,
+  EXPECT_EQ(generator_->generate(drawn_answer({1, 2, 99'999'999}, 1)).error().code,
             ErrorCode::kInvalidArgument);
-  auto nobody = request({1, 2, 3}, 1);
+  auto nobody = drawn_answer({1, 2, 3}, 1);
   nobody.tenant = std::string("\0public", 7);
   EXPECT_NE(generator_->generate(nobody).error().message.find("tenant"), std::string::npos);
-  auto hot = request({1, 2, 3}, 1);
+  auto hot = drawn_answer({1, 2, 3}, 1);
   hot.sampling.temperature = 9;
   EXPECT_NE(generator_->generate(hot).error().message.find("temperature"), std::string::npos);
 }
@@ -170,7 +155,7 @@ TEST_F(GeneratorOnModel, FilesOutliveTheProcessAndGiveTheSameBits) {
   const auto ask = [&](Token question) {
     TokenVector tokens = prompt;
     tokens.push_back(question);
-    return must(generator_->generate(request(std::move(tokens), 3)));
+    return must(generator_->generate(drawn_answer(std::move(tokens), 3)));
   };
   ask(501);
   ask(502);
@@ -184,7 +169,7 @@ TEST_F(GeneratorOnModel, FilesOutliveTheProcessAndGiveTheSameBits) {
   EXPECT_FALSE(must(list_kv_folder(options.kv.folder)).empty());
   TokenVector tokens = prompt;
   tokens.push_back(503);
-  GenerateRequest fresh = request(std::move(tokens), 3);
+  GenerateRequest fresh = drawn_answer(std::move(tokens), 3);
   fresh.reads_cache = fresh.writes_cache = false;
   expect_same(restored, must(generator_->generate(fresh)));
   EXPECT_TRUE(events.empty()) << events.front();
@@ -203,7 +188,7 @@ TEST_F(GeneratorOnModel, FiveHundredRandomRequestsGiveTheBitsOfFreshOnes) {
     TokenVector tokens(10 + random() % 120);
     const auto other = static_cast<Token>(500 + random() % 3);
     for (Token& token : tokens) token = random() % 25 == 0 ? other : 400;
-    requests.push_back(request(std::move(tokens), 1 + random() % 4));
+    requests.push_back(drawn_answer(std::move(tokens), 1 + random() % 4));
     requests.back().sampling.seed = static_cast<std::uint32_t>(i);
   }
   std::vector<Result<Generated>> answers(requests.size());

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "support/must.h"
+#include "support/real_runtime.h"
 
 namespace incipit::test {
 namespace {
@@ -139,7 +140,21 @@ class Growth {
   std::vector<Grown> grown_;
 };
 
+std::vector<Mode> modes(bool with_int8) {
+  std::vector<Mode> all{{"f32", Precision::kF32, KvType::kF32}};
+  if (with_int8) all.push_back({"f32_int8", Precision::kF32, KvType::kInt8});
+  if (!has_bf16()) return all;
+  all.push_back({"bf16", Precision::kBf16, KvType::kBf16});
+  if (with_int8) all.push_back({"bf16_int8", Precision::kBf16, KvType::kInt8});
+  return all;
+}
+
 }  // namespace
+
+void PrintTo(const Mode& mode, std::ostream* out) { *out << mode.name; }
+
+std::vector<Mode> float_modes() { return modes(false); }
+std::vector<Mode> all_modes() { return modes(true); }
 
 TokenVector random_tokens(std::size_t count, std::uint64_t seed, std::size_t vocabulary) {
   std::mt19937_64 random(seed);

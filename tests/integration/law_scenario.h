@@ -10,12 +10,27 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <ostream>
 #include <string>
 #include <vector>
 
+#include "incipit/options.h"
 #include "model/runtime.h"
 
 namespace incipit::test {
+
+struct Mode {
+  const char* name;
+  Precision precision;
+  KvType kv_type;
+};
+
+void PrintTo(const Mode& mode, std::ostream* out);
+
+// Cells of the pass's precision: f32, and bf16 where this CPU has it.
+std::vector<Mode> float_modes();
+// These, each followed by INT8 cells in the same precision.
+std::vector<Mode> all_modes();
 
 struct Scenario {
   std::size_t sequences = 4;

@@ -23,24 +23,6 @@ namespace {
 const std::vector<std::size_t> kOddSizes{1,  2,  3,  4,  5,  7,  8,  9,  15,  16,
                                          17, 24, 31, 32, 33, 63, 64, 65, 127, 129};
 
-struct Mode {
-  const char* name;
-  Precision precision;
-  KvType kv_type;
-};
-
-void PrintTo(const Mode& mode, std::ostream* out) { *out << mode.name; }
-
-std::vector<Mode> modes() {
-  std::vector<Mode> all{{"f32", Precision::kF32, KvType::kF32},
-                        {"f32_int8", Precision::kF32, KvType::kInt8}};
-  if (has_bf16()) {
-    all.push_back({"bf16", Precision::kBf16, KvType::kBf16});
-    all.push_back({"bf16_int8", Precision::kBf16, KvType::kInt8});
-  }
-  return all;
-}
-
 // Two runtimes for each mode, opened once: one on two threads that is put through everything, one
 // on one thread that sees whole prompts only.
 class Law : public testing::TestWithParam<Mode> {
@@ -76,7 +58,7 @@ class Law : public testing::TestWithParam<Mode> {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(SmolLM2, Law, testing::ValuesIn(modes()),
+INSTANTIATE_TEST_SUITE_P(SmolLM2, Law, testing::ValuesIn(all_modes()),
                          [](const auto& mode) { return mode.param.name; });
 
 TEST_P(Law, IsProvedOnThisCpu) {
@@ -182,7 +164,7 @@ TEST_P(Law, HoldsForALoneTokenInTheLastCell) {
 
 // A shorter run on the default model.
 TEST(LawOfTheDefaultModel, HoldsInARandomMix) {
-  for (const Mode& mode : modes()) {
+  for (const Mode& mode : all_modes()) {
     if (mode.kv_type == KvType::kInt8) continue;
     const RealRuntimeOptions options{.precision = mode.precision, .kv_type = mode.kv_type};
     const RealRuntime subject = open_proved_runtime(qwen_path(), options);

@@ -21,20 +21,6 @@ using model::LawSettings;
 using model::Sequence;
 using model::Step;
 
-struct Mode {
-  const char* name;
-  Precision precision;
-  KvType kv_type;
-};
-
-void PrintTo(const Mode& mode, std::ostream* out) { *out << mode.name; }
-
-std::vector<Mode> modes() {
-  std::vector<Mode> all{{"f32", Precision::kF32, KvType::kF32}};
-  if (has_bf16()) all.push_back({"bf16", Precision::kBf16, KvType::kBf16});
-  return all;
-}
-
 class LawTwin : public testing::TestWithParam<Mode> {
  protected:
   LawTwin()
@@ -65,7 +51,7 @@ class LawTwin : public testing::TestWithParam<Mode> {
   RealRuntime real_;
 };
 
-INSTANTIATE_TEST_SUITE_P(SmolLM2, LawTwin, testing::ValuesIn(modes()),
+INSTANTIATE_TEST_SUITE_P(SmolLM2, LawTwin, testing::ValuesIn(float_modes()),
                          [](const auto& mode) { return mode.param.name; });
 
 // Rule 1: a lone token takes another attention kernel.

@@ -10,12 +10,14 @@
 #include <vector>
 
 #include "incipit/engine.h"
+#include "integration/same_answer.h"
 #include "support/installed_models.h"
 #include "support/must.h"
 
 namespace incipit {
 namespace {
 
+using test::expect_same;
 using test::must;
 
 class PassagesOnModel : public testing::Test {
@@ -43,13 +45,6 @@ class PassagesOnModel : public testing::Test {
     request.sampling = {.temperature = 0, .logprobs = 5};
     return request;
   }
-  static void expect_same(const Generated& a, const Generated& b) {
-    EXPECT_EQ(a.tokens, b.tokens);
-    ASSERT_EQ(a.logprobs.size(), b.logprobs.size());
-    for (std::size_t i = 0; i < a.logprobs.size(); ++i)
-      EXPECT_EQ(a.logprobs[i].chosen.logprob, b.logprobs[i].chosen.logprob) << i;
-  }
-
   std::unique_ptr<Engine> engine_ =
       must(Engine::open({.model = test::smollm_path(), .ctx_size = 1024}));
   std::unique_ptr<Generator> generator_ = must(engine_->generator({}));

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "integration/law_scenario.h"
 #include "support/installed_models.h"
 #include "support/must.h"
 #include "support/real_runtime.h"
@@ -47,12 +48,9 @@ RuntimeUnderTest smollm_runtime(std::string name, Precision precision, KvType kv
 }
 
 std::vector<RuntimeUnderTest> subjects() {
-  std::vector<RuntimeUnderTest> all{smollm_runtime("f32", Precision::kF32, KvType::kF32),
-                                    smollm_runtime("f32_int8", Precision::kF32, KvType::kInt8)};
-  if (has_bf16()) {
-    all.push_back(smollm_runtime("bf16", Precision::kBf16, KvType::kBf16));
-    all.push_back(smollm_runtime("bf16_int8", Precision::kBf16, KvType::kInt8));
-  }
+  std::vector<RuntimeUnderTest> all;
+  for (const Mode& mode : all_modes())
+    all.push_back(smollm_runtime(mode.name, mode.precision, mode.kv_type));
   return all;
 }
 
@@ -76,8 +74,9 @@ RuntimeUnderTest gemma_runtime(std::string name, Precision precision, KvType kv_
 }
 
 std::vector<RuntimeUnderTest> gemmas() {
-  std::vector<RuntimeUnderTest> all{gemma_runtime("f32", Precision::kF32, KvType::kF32)};
-  if (has_bf16()) all.push_back(gemma_runtime("bf16", Precision::kBf16, KvType::kBf16));
+  std::vector<RuntimeUnderTest> all;
+  for (const Mode& mode : float_modes())
+    all.push_back(gemma_runtime(mode.name, mode.precision, mode.kv_type));
   return all;
 }
 

@@ -14,6 +14,7 @@
 
 #include "engine/batcher.h"
 #include "incipit/engine.h"
+#include "integration/same_answer.h"
 #include "kv/prefix_cache.h"
 #include "support/installed_models.h"
 #include "support/must.h"
@@ -22,6 +23,8 @@
 namespace incipit {
 namespace {
 
+using test::drawn_answer;
+using test::expect_same;
 using test::must;
 
 constexpr std::size_t kContext = 256;
@@ -76,27 +79,13 @@ TEST(SlidingWindowOnModel, ThreeContextsTakeTheCellsOfOne) {
 
 class GeneratorWithWindow : public testing::Test {
  protected:
-  static GenerateRequest request(TokenVector tokens, std::size_t answer) {
-    GenerateRequest request;
-    request.tokens = std::move(tokens);
-    request.tokens_max = answer;
-    request.sampling = {.temperature = 0.8, .top_p = 0.9, .seed = 7, .logprobs = 3};
-    return request;
-  }
   // Never ends by itself.
   static GenerateRequest endless(std::size_t answer) {
-    GenerateRequest endless = request(TokenVector(60, 400), answer);
+    GenerateRequest endless = drawn_answer(TokenVector(60, 400), answer);
     endless.sliding_window = SlidingWindow{.recent_tokens = 252};
     endless.sampling.logit_bias = {{0, -100}, {1, -100}, {2, -100}};
     return endless;
   }
-  static void expect_same(const Generated& a, const Generated& b) {
-    EXPECT_EQ(a.tokens, b.tokens);
-    ASSERT_EQ(a.logprobs.size(), b.logprobs.size());
-    for (std::size_t i = 0; i < a.logprobs.size(); ++i)
-      EXPECT_EQ(a.logprobs[i].chosen.logprob, b.logprobs[i].chosen.logprob) << i;
-  }
-
   std::unique_ptr<Engine> engine_ =
       must(Engine::open({.model = test::smollm_path(), .ctx_size = 1024}));
   std::unique_ptr<Generator> generator_ = must(engine_->generator({}));
@@ -108,7 +97,7 @@ TEST_F(GeneratorWithWindow, NeighboursKeepTheirBitsAndItsOwnAreThoseOfARunAlone)
   for (Token i = 0; i < 12; ++i) {
     TokenVector tokens(60, 400);  // The opening of the endless one.
     tokens.push_back(600 + i % 4);
-    neighbours.push_back(request(std::move(tokens), 20));
+    neighbours.push_back(drawn_answer(std::move(tokens), 20));
     neighbours.back().sampling.seed = static_cast<std::uint32_t>(i);
   }
   const GenerateRequest long_one = endless(kAnswer);
@@ -139,7 +128,7 @@ TEST_F(GeneratorWithWindow, NeighboursKeepTheirBitsAndItsOwnAreThoseOfARunAlone)
 TEST_F(GeneratorWithWindow, WhatSlidIsNotCached) {
   const Generated answer = must(generator_->generate(endless(400)));
   ASSERT_TRUE(answer.lossy);
-  GenerateRequest next = request(TokenVector(60, 400), 3);
+  GenerateRequest next = drawn_answer(TokenVector(60, 400), 3);
   next.tokens.insert(next.tokens.end(), answer.tokens.begin(), answer.tokens.end());
   const Generated after = must(generator_->generate(next));
   EXPECT_EQ(after.kv.matched, 60U) << "the prompt and not what came after it";
