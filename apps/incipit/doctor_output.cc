@@ -62,8 +62,8 @@ std::string run_text(const DoctorRun& run) {
                                       : "APPROXIMATE: " + run.approximate_reason)) +
          line("", "passes of at least " + rows(run.rows_min, run.rows_needed) +
                       ", logits of at least " + rows(run.logits_rows_min, run.logits_rows_needed)) +
-         line("", run.lone_token_needs_filler ? "a token on its own needs a filler beside it"
-                                              : "a token on its own needs no filler") +
+         line("", run.lone_token_needs_shadow ? "attention has to see a token on its own twice"
+                                              : "attention may see a token on its own once") +
          line("", std::to_string(run.cell_bytes) + " bytes of memory a token; the self-test took " +
                       std::to_string(std::lround(run.ms_self_test)) + " ms");
 }

@@ -34,7 +34,7 @@ DoctorReport healthy() {
                     .logits_rows_min = 8,
                     .rows_needed = 5,
                     .logits_rows_needed = 2,
-                    .lone_token_needs_filler = true,
+                    .lone_token_needs_shadow = true,
                     .ms_self_test = 123.4,
                     .cell_bytes = 6144}}};
 }
@@ -76,7 +76,7 @@ TEST_F(DoctorCommand, PrintsWhatItFound) {
       "model        a.gguf: qwen2, 24 layers, 400 MiB\n"
       "law          bf16, int8 cells: exact, to the last bit\n"
       "             passes of at least 8 rows (5 needed), logits of at least 8 rows (2 needed)\n"
-      "             a token on its own needs a filler beside it\n"
+      "             attention has to see a token on its own twice\n"
       "             6144 bytes of memory a token; the self-test took 123 ms\n"
       "result       cached, batched and whole prompts agree to the last bit\n");
   EXPECT_EQ(dir_.read("err.txt"), "incipit: looking\\x1b\n");

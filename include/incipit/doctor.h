@@ -23,7 +23,7 @@ struct DoctorRun {
   std::size_t logits_rows_min = 0;
   std::size_t rows_needed = 0;  // The least that keep the law, measured.
   std::size_t logits_rows_needed = 0;
-  bool lone_token_needs_filler = false;
+  bool lone_token_needs_shadow = false;
   double ms_self_test = 0;     // What the self-test of a first start cost.
   std::size_t cell_bytes = 0;  // Memory of one token's KV cells.
 };

@@ -205,10 +205,12 @@ std::size_t Batcher::piece_size(const Task& task, std::size_t rows) const {
 std::vector<Batcher::Piece> Batcher::plan() {
   std::vector<Piece> pieces;
   std::vector<Task*> prefilling;
+  const auto answering = static_cast<std::size_t>(std::ranges::count_if(
+      running_, [](const TaskPointer& task) { return task->is_answering(); }));
   for (const auto& task : running_) {
-    if (task->left() > 1 || task->computed() < task->prompt_size)
+    if (!task->is_answering())
       prefilling.push_back(task.get());
-    else if (const auto draft = draft_of(*task))
+    else if (const auto draft = draft_of(*task, answering))
       pieces.push_back({.task = task.get(), .size = 2, .logits_rows = {0, 1}, .draft = draft});
     else
       pieces.push_back({.task = task.get(), .size = 1, .logits_rows = {0}});
@@ -233,14 +235,15 @@ std::vector<Batcher::Piece> Batcher::plan() {
 }
 
 // What followed the last two tokens where they stood together before, the latest time. Nothing
-// for a job whose drafts were mostly wrong.
-std::optional<Token> Batcher::draft_of(const Task& task) const {
+// for a job whose drafts were mostly wrong: a wrong one costs a row, a right one saves a row and
+// the job's share of a pass, which costs as much as some rows before its first.
+std::optional<Token> Batcher::draft_of(const Task& task, std::size_t answering) const {
   constexpr std::size_t kTrials = 4;
-  constexpr std::size_t kWorthwhile = 4;  // One right draft in so many pays for the wrong ones.
+  constexpr std::size_t kRowsOfAPass = 16;
   const TokenVector& tokens = task.job.tokens;
+  const std::size_t worth = (answering + kRowsOfAPass) * task.report.accepted / answering;
   const bool is_wanted = limits_.drafts && runtime_.limits().exact && task.is_exact() &&
-                         task.job.window.cells == 0 &&
-                         task.report.drafted <= kTrials + kWorthwhile * task.report.accepted;
+                         task.job.window.cells == 0 && task.report.drafted <= kTrials + worth;
   if (!is_wanted || tokens.size() < 3 || tokens.size() >= runtime_.limits().context_tokens)
     return std::nullopt;
   const auto last = tokens.rbegin();

@@ -18,8 +18,8 @@
 // were computed before. What it computed up to the first of them is exact and goes to the cache.
 //
 // A job that decodes gets one drafted token behind its own where the text so far has gone on so
-// before (prompt lookup, arXiv 2304.04487). A piece of one token is filled up to two by the law
-// anyway, so a wrong draft costs a row of logits, and a right one saves a pass.
+// before (prompt lookup, arXiv 2304.04487). A wrong draft costs a row, a right one saves the job
+// a pass.
 //
 // By the law of model/runtime.h none of this changes a bit of any job's logits.
 // Confined to the model's thread.
@@ -155,6 +155,7 @@ class Batcher {
     [[nodiscard]] bool is_exact() const { return exact_end == kAll; }
     [[nodiscard]] std::size_t computed() const { return forgotten + sequence.length(); }
     [[nodiscard]] std::size_t left() const { return job.tokens.size() - computed(); }
+    [[nodiscard]] bool is_answering() const { return left() == 1 && computed() >= prompt_size; }
   };
   using TaskPointer = std::unique_ptr<Task>;
   struct Piece {
@@ -179,7 +180,7 @@ class Batcher {
   void keep_passage(const Task& task);
   [[nodiscard]] std::size_t room(const Task& task) const;
   std::vector<Piece> plan();
-  [[nodiscard]] std::optional<Token> draft_of(const Task& task) const;
+  [[nodiscard]] std::optional<Token> draft_of(const Task& task, std::size_t answering) const;
   [[nodiscard]] std::size_t piece_size(const Task& task, std::size_t rows) const;
   Result<model::Logits> evaluate(std::span<const Piece> pieces);
   void read(std::span<const Piece> pieces, const model::Logits& logits);

@@ -91,7 +91,7 @@ Result<DoctorRun> run_model(EngineOptions options, Precision precision, KvType k
   INCIPIT_TRY(const model::LawMeasurement measured, model::measure_law(*(*loaded)->openvino));
   run.rows_needed = measured.rows_min;
   run.logits_rows_needed = measured.logits_rows_min;
-  run.lone_token_needs_filler = measured.lone_token_needs_filler;
+  run.lone_token_needs_shadow = measured.lone_token_needs_shadow;
   // A proof that was kept is not believed here: the law is tried again.
   INCIPIT_TRY(const bool holds, model::keeps_the_law(*(*loaded)->openvino));
   if (run.exact && !holds) {

@@ -10,6 +10,7 @@
 #include "base/hash.h"
 #include "model/cpu.h"
 #include "model/gguf_file.h"
+#include "model/graph_builder.h"
 #include "model/libllama.h"
 #include "model/llama_runtime.h"
 #include "model/model_cache.h"
@@ -73,6 +74,7 @@ Result<void> open_openvino(const EngineOptions& options, const model::GgufFile& 
   loaded.weights->release_pages();
   const std::string key = Sha256()
                               .field(runtime->fingerprint())
+                              .field(model::kGraphRevision)
                               .field(std::uint64_t{loaded.threads})
                               .hex()
                               .substr(0, 16);

@@ -178,10 +178,10 @@ Result<LawMeasurement> measure_law(OpenVinoRuntime& runtime) {
     return 0;
   };
   LawMeasurement measured;
-  LawSettings without_filler = before;
-  without_filler.fill_lone_token = false;
-  INCIPIT_TRY(const bool kept, holds(without_filler));
-  measured.lone_token_needs_filler = !kept;
+  LawSettings without_shadow = before;
+  without_shadow.shadow_lone_token = false;
+  INCIPIT_TRY(const bool kept, holds(without_shadow));
+  measured.lone_token_needs_shadow = !kept;
   INCIPIT_TRY(measured.rows_min, least(&LawSettings::rows_min));
   INCIPIT_TRY(measured.logits_rows_min, least(&LawSettings::logits_rows_min));
   return measured;

@@ -37,7 +37,7 @@ Result<LawProof> prove_law(OpenVinoRuntime& runtime, const std::string& path);
 
 // The least settings that keep the law, found by trying (seconds). Leaves the runtime as it was.
 struct LawMeasurement {
-  bool lone_token_needs_filler = false;
+  bool lone_token_needs_shadow = false;
   std::size_t rows_min = 0;  // 0: none of those tried keeps the law.
   std::size_t logits_rows_min = 0;
 };

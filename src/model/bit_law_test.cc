@@ -41,7 +41,7 @@ class BitLaw : public testing::Test {
   std::string proof_ = folder_ + "/law";
 };
 
-constexpr LawSettings kNoFiller{.fill_lone_token = false};
+constexpr LawSettings kNoShadow{.shadow_lone_token = false};
 
 TEST_F(BitLaw, HoldsWithTheUsualSettings) {
   const auto real = open();
@@ -58,8 +58,8 @@ TEST_F(BitLaw, HoldsAtTheEdgeOfAWindow) {
   }
 }
 
-TEST_F(BitLaw, IsSeenToBreakWhereALoneTokenIsNotFilled) {
-  EXPECT_FALSE(must(keeps_the_law(*open(kNoFiller))));
+TEST_F(BitLaw, IsSeenToBreakWhereALoneTokenHasNoShadow) {
+  EXPECT_FALSE(must(keeps_the_law(*open(kNoShadow))));
 }
 
 TEST_F(BitLaw, AProofIsKeptAndReadBack) {
@@ -82,7 +82,7 @@ TEST_F(BitLaw, AProofIsKeptAndReadBack) {
 // Where nothing helps, the runtime says that it is approximate, also from a kept answer.
 TEST_F(BitLaw, AFailureIsSaidAndKept) {
   for (const bool is_kept : {false, true}) {
-    const auto real = open(kNoFiller);
+    const auto real = open(kNoShadow);
     const LawProof proof = must(prove_law(*real, proof_));
     EXPECT_EQ(proof.is_kept, is_kept);
     EXPECT_FALSE(proof.exact);
@@ -120,7 +120,7 @@ TEST_F(BitLaw, AMeasurementLeavesTheRuntimeAsItWas) {
   const auto real = open();
   const std::string before = real->fingerprint();
   const LawMeasurement measured = must(measure_law(*real));
-  EXPECT_TRUE(measured.lone_token_needs_filler);
+  EXPECT_TRUE(measured.lone_token_needs_shadow);
   EXPECT_GE(measured.rows_min, 1U);
   EXPECT_LE(measured.rows_min, real->law().rows_min);
   EXPECT_EQ(real->fingerprint(), before);

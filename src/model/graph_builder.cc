@@ -59,6 +59,7 @@ class Builder {
     manager.register_pass<ov::pass::SDPAToPagedAttention>();
     manager.run_passes(model);
     set_windows(*model);
+    shadow_lone_rows(*model);
     gather_wanted_rows(*model);
     return model;
   }
@@ -262,12 +263,20 @@ class Builder {
     return shape_.post_norms ? norm(part, name) : part;
   }
 
-  // The pass recognises windows by the masks of a few exporters and writes "none" for ours; its
-  // operators stand in the order of the layers.
+  // In the order of the layers.
+  static ov::NodeVector paged_attentions(const ov::Model& model) {
+    ov::NodeVector found;
+    for (const auto& node : model.get_ordered_ops()) {
+      if (std::string_view(node->get_type_name()) == "PagedAttentionExtension")
+        found.push_back(node);
+    }
+    return found;
+  }
+
+  // The pass recognises windows by the masks of a few exporters and writes "none" for ours.
   void set_windows(ov::Model& model) const {
     std::size_t layer = 0;
-    for (const auto& node : model.get_ordered_ops()) {
-      if (std::string_view(node->get_type_name()) != "PagedAttentionExtension") continue;
+    for (const auto& node : paged_attentions(model)) {
       const std::size_t window = shape_.window(layer++);
       if (window == 0) continue;
       const auto none =
@@ -282,11 +291,34 @@ class Builder {
     OPENVINO_ASSERT(layer == shape_.layers, "a layer has no paged attention");
   }
 
+  static std::shared_ptr<op::Parameter> row_list(const char* name) {
+    auto rows = std::make_shared<op::Parameter>(ov::element::i64, ov::PartialShape{-1});
+    rows->set_friendly_name(name);
+    rows->output(0).get_tensor().set_names({name});
+    return rows;
+  }
+
+  // Attention takes the rows that one list names, in which a row may stand twice, and the rest of
+  // the model goes on with those of its results that another list names. So a lone token can be a
+  // piece of two where that decides the kernel, and one row in every matrix product.
+  static void shadow_lone_rows(ov::Model& model) {
+    const auto attended = row_list(kAttentionRows);
+    const auto own = row_list(kOwnRows);
+    for (const auto& node : paged_attentions(model)) {
+      const auto readers = node->output(0).get_target_inputs();
+      const Value result = make<op::Gather>(node->output(0), own, int_scalar(0));
+      for (auto reader : readers) reader.replace_source_output(result);
+      for (std::size_t part = 0; part < 3; ++part) {  // Queries, keys, values.
+        node->input(part).replace_source_output(
+            make<op::Gather>(node->input_value(part), attended, int_scalar(0)));
+      }
+    }
+    model.add_parameters({attended, own});
+  }
+
   // After the last attention a row is on its own: only rows whose logits are wanted go on.
   void gather_wanted_rows(ov::Model& model) {
-    auto rows = std::make_shared<op::Parameter>(ov::element::i64, ov::PartialShape{-1});
-    rows->set_friendly_name(kLogitsRows);
-    rows->output(0).get_tensor().set_names({kLogitsRows});
+    const auto rows = row_list(kLogitsRows);
     const auto wanted = [&](const Value& all) {
       return make<op::Gather>(all, rows, int_scalar(0));
     };

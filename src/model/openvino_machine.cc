@@ -65,6 +65,8 @@ void set(ov::InferRequest& request, const char* name, std::vector<T>& values) {
 void PassInputs::clear() {
   input_ids.clear();
   position_ids.clear();
+  attention_rows.clear();
+  own_rows.clear();
   past_lens.clear();
   subsequence_begins.assign(1, 0);
   block_indices.clear();
@@ -162,6 +164,8 @@ Result<std::span<const float>> OpenVinoMachine::infer(PassInputs& inputs) {
     set(request, "subsequence_begins", inputs.subsequence_begins);
     set(request, "block_indices", inputs.block_indices);
     set(request, "block_indices_begins", inputs.block_indices_begins);
+    set(request, kAttentionRows, inputs.attention_rows);
+    set(request, kOwnRows, inputs.own_rows);
     set(request, kLogitsRows, inputs.logits_rows);
     request.set_tensor("max_context_len",
                        ov::Tensor(ov::element::i32, {}, &inputs.max_context_len));

@@ -26,12 +26,16 @@ class PreparedWeights;
 
 inline constexpr std::size_t kBlockCells = 32;  // Fixed by OpenVINO's CPU plugin.
 
-// The inputs of one pass, in the names of the paged attention operator. Sequence s has the tokens
-// [subsequence_begins[s], subsequence_begins[s + 1]) after past_lens[s] older ones, and its
-// blocks are block_indices[block_indices_begins[s] ...).
+// The inputs of one pass, in the names of the paged attention operator. Attention sees the rows
+// that attention_rows lists; of these sequence s has [subsequence_begins[s],
+// subsequence_begins[s + 1]) after past_lens[s] older ones, and its blocks are
+// block_indices[block_indices_begins[s] ...). Row i of the pass goes on with the result of
+// attention's row own_rows[i].
 struct PassInputs {
   std::vector<std::int64_t> input_ids;
   std::vector<std::int64_t> position_ids;
+  std::vector<std::int64_t> attention_rows;
+  std::vector<std::int64_t> own_rows;
   std::vector<std::int32_t> past_lens;
   std::vector<std::int32_t> subsequence_begins;
   std::vector<std::int32_t> block_indices;

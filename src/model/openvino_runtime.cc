@@ -78,7 +78,7 @@ void OpenVinoRuntime::name_fingerprint() {
                      .field(std::uint64_t{kBlockCells})
                      .field(std::uint64_t{law_.rows_min})
                      .field(std::uint64_t{law_.logits_rows_min})
-                     .field(std::uint64_t{law_.fill_lone_token})
+                     .field(std::uint64_t{law_.shadow_lone_token})
                      .field(std::uint64_t{law_.int8_by_token})
                      .hex();
 }
@@ -213,45 +213,45 @@ std::vector<std::vector<OpenVinoRuntime::Piece>> OpenVinoRuntime::plan(
   return passes;
 }
 
+void OpenVinoRuntime::add_piece(TokenSpan tokens, std::size_t past,
+                                std::span<const BlockIndex> table) {
+  std::vector<std::int64_t>& seen = inputs_.attention_rows;
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    inputs_.own_rows.push_back(static_cast<std::int64_t>(seen.size()));
+    seen.push_back(static_cast<std::int64_t>(inputs_.input_ids.size()));
+    inputs_.input_ids.push_back(tokens[i]);
+    inputs_.position_ids.push_back(static_cast<std::int64_t>(past + i));
+  }
+  std::size_t context = past + tokens.size();
+  if (tokens.size() == 1 && law_.shadow_lone_token) {
+    // The shadow's cell lies behind the sequence's end, in its own last block, where it is written
+    // over later, or in the filler block: a lone token needs no cell but its own.
+    seen.push_back(seen.back());
+    ++context;
+  }
+  inputs_.past_lens.push_back(static_cast<std::int32_t>(past));
+  inputs_.subsequence_begins.push_back(static_cast<std::int32_t>(seen.size()));
+  const auto used = table.first(std::min(table.size(), blocks_for(context)));
+  inputs_.block_indices.insert(inputs_.block_indices.end(), used.begin(), used.end());
+  if (used.size() < blocks_for(context)) inputs_.block_indices.push_back(filler_block_);
+  inputs_.block_indices_begins.push_back(static_cast<std::int32_t>(inputs_.block_indices.size()));
+  inputs_.max_context_len = std::max(inputs_.max_context_len, static_cast<std::int32_t>(context));
+}
+
 void OpenVinoRuntime::fill_inputs(std::span<const Piece> pieces) {
   inputs_.clear();
-  const auto add = [&](TokenSpan tokens, std::size_t past, std::span<const BlockIndex> table) {
-    for (const Token token : tokens) {
-      inputs_.input_ids.push_back(token);
-      inputs_.position_ids.push_back(static_cast<std::int64_t>(
-          past + (inputs_.input_ids.size() - 1 -
-                  static_cast<std::size_t>(inputs_.subsequence_begins.back()))));
-    }
-    const std::size_t context = past + tokens.size();
-    inputs_.past_lens.push_back(static_cast<std::int32_t>(past));
-    inputs_.subsequence_begins.push_back(static_cast<std::int32_t>(inputs_.input_ids.size()));
-    const auto used = table.first(std::min(table.size(), blocks_for(context)));
-    inputs_.block_indices.insert(inputs_.block_indices.end(), used.begin(), used.end());
-    // A filler token behind a sequence's last block: nobody reads what lies in there.
-    if (used.size() < blocks_for(context)) inputs_.block_indices.push_back(filler_block_);
-    inputs_.block_indices_begins.push_back(static_cast<std::int32_t>(inputs_.block_indices.size()));
-    inputs_.max_context_len = std::max(inputs_.max_context_len, static_cast<std::int32_t>(context));
-  };
   for (const Piece& piece : pieces) {
-    const std::int64_t first_row = inputs_.subsequence_begins.back();
-    if (piece.tokens.size() == 1 && law_.fill_lone_token) {
-      // The filler's cell lies behind the sequence's end, in its own last block, where it is
-      // written over later, or in the filler block: a lone token needs no cell but its own.
-      const Token pair[] = {piece.tokens[0], kFillerToken};
-      add(pair, piece.past, piece.row->blocks);
-    } else {
-      add(piece.tokens, piece.past, piece.row->blocks);
-    }
+    const auto first_row = static_cast<std::int64_t>(inputs_.input_ids.size());
+    add_piece(piece.tokens, piece.past, piece.row->blocks);
     for (const std::uint32_t wanted : piece.logits_rows)
       inputs_.logits_rows.push_back(first_row + wanted);
   }
   const std::size_t rows = inputs_.input_ids.size();
   std::size_t filled = std::max(rows, law_.rows_min);
   if (law_.few_sizes) filled = few_sizes(filled);
-  if (filled == rows + 1) filled = law_.few_sizes ? few_sizes(rows + 2) : rows + 2;
   if (filled > rows) {
-    const std::vector<Token> filler(filled - rows, kFillerToken);
-    add(filler, 0, std::span(&filler_block_, 1));
+    const TokenVector filler(filled - rows, kFillerToken);
+    add_piece(filler, 0, std::span(&filler_block_, 1));
   }
   const bool wanted = !inputs_.logits_rows.empty();
   std::size_t least = wanted ? std::max(inputs_.logits_rows.size(), law_.logits_rows_min) : 1;

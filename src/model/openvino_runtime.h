@@ -4,9 +4,9 @@
 //
 // OpenVINO computes; which block a token's cell lies in, who shares it and when it is copied is
 // decided here, through the block tables that paged attention takes as inputs. The law of
-// docs/adr/0002 is kept by construction (LawSettings): a lone token is run together with a filler
-// token behind it, a small pass is filled up with a filler sequence, a small set of logits rows
-// with repeated rows. All three cost rows, none changes a result.
+// docs/adr/0002 is kept by construction (LawSettings): attention sees a lone token twice, a small
+// pass is filled up with a filler sequence, a small set of logits rows with repeated rows. None of
+// the three changes a result.
 //
 // Confined to one thread at a time; OpenVINO uses its own threads inside evaluate().
 #pragma once
@@ -33,7 +33,7 @@ namespace incipit::model {
 struct LawSettings {
   std::size_t rows_min = 8;         // Least rows of a pass: below it other kernels run.
   std::size_t logits_rows_min = 8;  // The same for the last matrix product.
-  bool fill_lone_token = true;      // A piece of one token takes another attention kernel.
+  bool shadow_lone_token = true;    // A piece of one token takes another attention kernel.
   bool int8_by_token = true;        // By channel, a half-full block is quantised again.
   // No part of the law: passes are filled up to one of some 140 sizes, since OpenVINO compiles
   // kernels for every new number of rows and keeps them (megabytes and milliseconds for each).
@@ -106,6 +106,7 @@ class OpenVinoRuntime final : public Runtime {
   Result<Row> own_blocks(const Row& row, std::size_t first, std::size_t length);
   [[nodiscard]] std::vector<std::vector<Piece>> plan(std::span<const Step> steps,
                                                      std::span<const Row> rows) const;
+  void add_piece(TokenSpan tokens, std::size_t past, std::span<const BlockIndex> table);
   void fill_inputs(std::span<const Piece> pieces);
   Result<std::span<const float>> run(std::span<const Piece> pieces);
   void name_fingerprint();

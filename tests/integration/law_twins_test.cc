@@ -55,12 +55,12 @@ INSTANTIATE_TEST_SUITE_P(SmolLM2, LawTwin, testing::ValuesIn(float_modes()),
                          [](const auto& mode) { return mode.param.name; });
 
 // Rule 1: a lone token takes another attention kernel.
-TEST_P(LawTwin, ALoneTokenWithoutAFillerDrifts) {
+TEST_P(LawTwin, ALoneTokenWithoutAShadowDrifts) {
   const std::vector<float> whole = grown(40, 40, real_->law());
   EXPECT_EQ(grown(40, 1, real_->law()), whole);
   LawSettings bare = real_->law();
-  bare.fill_lone_token = false;
-  EXPECT_NE(grown(40, 1, bare), whole) << "the filler is superstition on this CPU";
+  bare.shadow_lone_token = false;
+  EXPECT_NE(grown(40, 1, bare), whole) << "the shadow is superstition on this CPU";
 }
 
 // Rule 2: below the least rows other kernels run. How many that are is measured, and the
@@ -68,12 +68,12 @@ TEST_P(LawTwin, ALoneTokenWithoutAFillerDrifts) {
 TEST_P(LawTwin, DriftBeginsWhereTheMeasurementSaysSo) {
   const auto measured = model::measure_law(*real_);
   ASSERT_TRUE(measured) << measured.error().message;
-  std::printf("%s: least rows %zu, least logits rows %zu, a lone token needs a filler: %s\n",
+  std::printf("%s: least rows %zu, least logits rows %zu, a lone token needs a shadow: %s\n",
               GetParam().name, measured->rows_min, measured->logits_rows_min,
-              measured->lone_token_needs_filler ? "yes" : "no");
+              measured->lone_token_needs_shadow ? "yes" : "no");
   ASSERT_GT(measured->rows_min, 0U);
   ASSERT_GT(measured->logits_rows_min, 0U);
-  EXPECT_TRUE(measured->lone_token_needs_filler);
+  EXPECT_TRUE(measured->lone_token_needs_shadow);
   EXPECT_LE(measured->rows_min, real_->law().rows_min);
   EXPECT_LE(measured->logits_rows_min, real_->law().logits_rows_min);
   const std::vector<float> whole = grown(40, 40, real_->law());
