@@ -62,8 +62,8 @@ std::string name_of(Normalise normalise) {
 Result<std::unique_ptr<ClassifierImpl>> ClassifierImpl::create(std::shared_ptr<ServedModel> served,
                                                                Task task,
                                                                ClassifierOptions options) {
-  std::unique_ptr<ClassifierImpl> made(
-      new ClassifierImpl(std::move(served), std::move(task), std::move(options)));
+  using Made = std::unique_ptr<ClassifierImpl>;
+  Made made(new ClassifierImpl(std::move(served), std::move(task), std::move(options)));
   if (made->options_.tenant.starts_with('\0'))
     return failure(ErrorCode::kInvalidArgument, "tenant: a name must not begin with NUL");
   INCIPIT_TRY(made->decision_, policy::LabelDecision::create(made->task_));

@@ -32,8 +32,8 @@ Result<std::shared_ptr<ServedModel>> ServedModel::open(LoadedModel& loaded,
                                                   .bytes_max = options.kv.folder_bytes,
                                                   .on_event = options.on_event}));
   }
-  return std::shared_ptr<ServedModel>(
-      new ServedModel(loaded, options, std::move(turn), std::move(folder)));
+  using Made = std::shared_ptr<ServedModel>;
+  return Made(new ServedModel(loaded, options, std::move(turn), std::move(folder)));
 }
 
 ServedModel::ServedModel(LoadedModel& loaded, const GeneratorOptions& options, Turn turn,
