@@ -40,7 +40,12 @@ std::vector<std::vector<double>> scores_of(Classifier& classifier, std::size_t t
 
 class EngineThreads : public testing::Test {
  protected:
-  std::unique_ptr<Engine> engine_ = must(Engine::open({.model = smollm_path(), .ctx_size = 2048}));
+  static void SetUpTestSuite() {
+    engine_ = must(Engine::open({.model = smollm_path(), .ctx_size = 2048}));
+  }
+  static void TearDownTestSuite() { engine_.reset(); }
+
+  inline static std::unique_ptr<Engine> engine_;
 };
 
 TEST_F(EngineThreads, TwoClassifiersAndAGeneratorGetTheBitsOfEachAlone) {
