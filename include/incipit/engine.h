@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The two objects a program holds: an Engine (one loaded model) and a Classifier (one task on it).
+// The objects a program holds: an Engine (one loaded model), Classifiers (one task each) and
+// Generators (generator.h) on it.
 //
 //     auto engine = incipit::Engine::open({.model = "model.gguf"});
 //     auto classifier = (*engine)->classifier(task);
@@ -8,7 +9,8 @@
 //
 // The classifier computes the shared prefix of its task once and gives each text only its own
 // tokens. Where report().exact is true its scores are bit-equal to those of whole prompts, in
-// any batch and any order. Confined to one thread at a time.
+// any batch and any order. A classifier is confined to one thread at a time; those of other threads
+// and generators share the model's passes with it.
 #pragma once
 
 #include <cstddef>
@@ -31,7 +33,10 @@ namespace incipit {
 class Engine;
 
 struct ClassifierOptions {
-  std::size_t batch = 0;  // Texts in one pass; 0: sized from memory and measured speed.
+  // Texts given to the model together; 0: sized from memory and measured speed.
+  std::size_t batch = 0;
+  // Whose texts they are: tenants take turns, and nothing cached crosses between them.
+  std::string tenant = {};
 };
 
 // How texts are run. kBatched is the product; the other two are its measure (bench, --verify).
@@ -78,7 +83,6 @@ struct ClassifierReport {
   std::vector<std::string> warnings;
   double ms_load = 0;
   double ms_prefix = 0;
-  std::size_t pass_rows = 0;  // Rows that a pass is sized to.
 };
 
 // Everything `incipit explain` shows of one text.
@@ -94,7 +98,7 @@ struct ClassifierCounters {
   std::uint64_t texts = 0;             // Texts that were scored by the model.
   std::uint64_t tokens_evaluated = 0;  // Tokens given to the model for them.
   std::uint64_t tokens_full = 0;       // Tokens that whole prompts would have needed.
-  std::uint64_t passes = 0;
+  std::uint64_t passes = 0;            // That ran while its texts were in the model.
   std::uint64_t slow_path = 0;
   double ms_scoring = 0;
 };
@@ -141,12 +145,13 @@ class Engine {
   virtual ~Engine() = default;
 
   // Checks the task, renders its prefix and computes it. The engine must outlive the classifier.
-  // Errors: kInvalidArgument names the field of the task that is wrong.
+  // Errors: kInvalidArgument names the field of the task that is wrong. Thread-safe, like the next.
   virtual Result<std::unique_ptr<Classifier>> classifier(Task task, ClassifierOptions options) = 0;
 
-  // Makes the model serve many callers. It then belongs to the generator: neither classifiers nor
-  // a second generator may be used until that one is gone. The engine must outlive it.
-  // Errors: kInvalidArgument names the option that is wrong.
+  // Makes the model answer many callers, beside its classifiers: they share one cache, which lives
+  // as long as one of them does and has the options of the first; a classifier takes those that it
+  // finds, or the default ones. The engine must outlive the generator.
+  // Errors: kInvalidArgument names the option that is wrong, or says that others are in use.
   virtual Result<std::unique_ptr<Generator>> generator(const GeneratorOptions& options) = 0;
 };
 

@@ -32,6 +32,8 @@ struct KvOptions {
   std::size_t folder_bytes = std::size_t{4} << 30U;
   // Memory for passages (PromptRequest::passages); 0: passages are always computed.
   std::size_t passage_bytes = std::size_t{256} << 20U;
+
+  bool operator==(const KvOptions&) const = default;
 };
 
 // Why a prompt was not matched further.

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Properties of LabelScorer against an oracle without tree, batch, fork or pruning: every label
+// Properties of LabelScorer against an oracle without tree, batch or fork: every label
 // of every prompt is evaluated whole on a fresh sequence.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <numeric>
 #include <random>
@@ -16,14 +15,15 @@
 #include "decode/log_softmax.h"
 #include "policy/label_decision.h"
 #include "support/fake_runtime.h"
+#include "support/label_scores.h"
 
 namespace incipit::decode {
 namespace {
 
 using model::Sequence;
 using model::Step;
-using test::FakeOptions;
 using test::FakeRuntime;
+using test::whole_prompts;
 
 constexpr Token kEnd = 9;
 
@@ -102,17 +102,11 @@ double oracle(model::Runtime& runtime, TokenVector prompt, TokenVector label) {
   return sum;
 }
 
-std::vector<LabelScores> score(model::Runtime& runtime, const LabelTree& tree,
-                               std::span<const ScorePrompt> prompts, ScoreOptions options = {}) {
-  auto scores = LabelScorer(runtime, tree, options).score(prompts);
+std::vector<LabelScores> score(FakeRuntime& runtime, const LabelTree& tree,
+                               const test::ScoredPrompts& prompts) {
+  auto scores = test::try_score(runtime, &tree, nullptr, prompts);
   RC_ASSERT(scores.has_value());
   return std::move(*scores);
-}
-
-std::vector<ScorePrompt> fresh(const std::vector<TokenVector>& prompts) {
-  std::vector<ScorePrompt> wanted;
-  for (const TokenVector& prompt : prompts) wanted.push_back({.suffix = prompt});
-  return wanted;
 }
 
 Task task_with(std::size_t labels) {
@@ -131,7 +125,7 @@ RC_GTEST_PROP(LabelScorerProperty, EverySurfaceEqualsAWholeEvaluationToTheBit, (
   FakeRuntime runtime;
   const LabelSet labels = random_labels(dice);
   const auto prompts = random_prompts(dice, 5);
-  const auto scores = score(runtime, sequence_tree(labels), fresh(prompts));
+  const auto scores = score(runtime, sequence_tree(labels), {.parts = whole_prompts(prompts)});
   for (std::size_t i = 0; i < prompts.size(); ++i) {
     for (std::size_t k = 0; k < labels.surfaces.size(); ++k) {
       RC_ASSERT(scores[i].surfaces[k] == oracle(runtime, prompts[i], labels.surfaces[k].tokens));
@@ -151,23 +145,21 @@ RC_GTEST_PROP(LabelScorerProperty, ScoresAreAFunctionOfTheTextAlone, ()) {
   const auto decision = policy::LabelDecision::create(task_with(tree.labels()));
   const auto suffixes = random_prompts(dice, 12);
   const TokenVector prefix(dice(std::size_t{1}, std::size_t{40}), 5);
-  const auto base = Sequence::create(tight);
-  const Step step{.sequence = base->id(), .tokens = prefix, .logits_rows = {}};
-  RC_ASSERT(tight.evaluate({&step, 1}).has_value());
   const std::size_t cells = tight.cells_free();
 
   std::vector<std::size_t> order(suffixes.size());
   std::iota(order.begin(), order.end(), 0U);
   std::ranges::shuffle(order, dice.generator());
-  std::vector<ScorePrompt> shuffled;
-  for (const std::size_t i : order) shuffled.push_back({base->id(), prefix.size(), suffixes[i]});
-  const PassLimits limits{.tokens_max = dice(std::size_t{0}, std::size_t{30}),
-                          .logits_rows_max = dice(std::size_t{1}, std::size_t{20})};
-  const auto got = score(tight, tree, shuffled, {.limits = limits});
+  test::ScoredPrompts shuffled{.prefix = prefix};
+  for (const std::size_t i : order) shuffled.parts.push_back({.suffix = suffixes[i]});
+  shuffled.limits = {.jobs_max = dice(std::size_t{1}, std::size_t{20}),
+                     .rows_max = dice(std::size_t{1}, std::size_t{30}),
+                     .logits_rows_max = dice(std::size_t{1}, std::size_t{20})};
+  const auto got = score(tight, tree, shuffled);
   for (std::size_t k = 0; k < order.size(); ++k) {
     TokenVector whole = prefix;
     whole.insert(whole.end(), suffixes[order[k]].begin(), suffixes[order[k]].end());
-    const LabelScores want = score(roomy, tree, fresh({whole}))[0];
+    const LabelScores want = score(roomy, tree, {.parts = whole_prompts({whole})})[0];
     RC_ASSERT(got[k].error.empty());
     RC_ASSERT(got[k].raw == want.raw);
     RC_ASSERT(got[k].mass == want.mass);
@@ -184,64 +176,11 @@ TEST(LabelScorerProperty, ADriftingRuntimeGivesScoresThatDependOnTheBatch) {
   const std::vector<Surface> surfaces{{0, "a", {20}}, {1, "b", {21}}};
   const auto tree = LabelTree::build(names, surfaces, {});
   const std::vector<TokenVector> prompts{{1, 2}, {3, 4}};
-  const auto both = LabelScorer(runtime, *tree).score(fresh(prompts));
-  const auto alone = LabelScorer(runtime, *tree).score(fresh({prompts[0]}));
-  EXPECT_NE((*both)[0].raw, (*alone)[0].raw);
-  EXPECT_NEAR((*both)[0].raw[0], (*alone)[0].raw[0], 4e-3);
+  const auto both = score(runtime, *tree, {.parts = whole_prompts(prompts)});
+  const auto alone = score(runtime, *tree, {.parts = whole_prompts({prompts[0]})});
+  EXPECT_NE(both[0].raw, alone[0].raw);
+  EXPECT_NEAR(both[0].raw[0], alone[0].raw[0], 4e-3);
   EXPECT_TRUE(policy::needs_rescore(1e-3, 8e-3));
-}
-
-void check_pruning(const LabelScores& full, const LabelScores& pruned, double band) {
-  const auto best = static_cast<std::size_t>(std::ranges::max_element(full.raw) - full.raw.begin());
-  const auto found = std::ranges::max_element(pruned.raw) - pruned.raw.begin();
-  RC_ASSERT(static_cast<std::size_t>(found) == best);
-  for (std::size_t k = 0; k < full.raw.size(); ++k) {
-    RC_ASSERT(pruned.raw[k] >= full.raw[k] - 1e-9);
-    if (pruned.is_bound[k]) {
-      RC_ASSERT(full.raw[k] < full.raw[best] - band);
-    } else {
-      RC_ASSERT(pruned.raw[k] == full.raw[k]);
-    }
-  }
-}
-
-// Pruning changes neither the winner, nor its score, nor any label within the band.
-RC_GTEST_PROP(LabelScorerProperty, PruningIsExact, ()) {
-  Dice dice;
-  for (int round = 0; round < 10; ++round) {
-    FakeRuntime runtime({.spread = dice(0, 2) == 0 ? 1.0F : 8.0F,
-                         .seed = dice(std::uint64_t{0}, std::uint64_t{1000})});
-    const LabelTree tree = sequence_tree(random_labels(dice));
-    const auto prompts = random_prompts(dice, 5);
-    const double band = std::array{0.0, 0.05, 2.0, 6.0}[dice(std::size_t{0}, std::size_t{4})];
-    const auto full = score(runtime, tree, fresh(prompts));
-    const auto pruned = score(runtime, tree, fresh(prompts), {.prune_band = band});
-    for (std::size_t i = 0; i < prompts.size(); ++i) check_pruning(full[i], pruned[i], band);
-  }
-}
-
-TEST(LabelScorerProperty, PruningSavesMostOfTheWorkForManyLabels) {
-  FakeRuntime runtime({.vocabulary = 400});
-  std::vector<std::string> names;
-  std::vector<Surface> surfaces;
-  for (Token i = 0; i < 77; ++i) {
-    names.push_back("label " + std::to_string(i));
-    surfaces.push_back({static_cast<std::size_t>(i), "x", {100 + i, 200 + i % 7, 300 + i % 5}});
-  }
-  const auto tree = LabelTree::build(names, surfaces, {.scoring = Scoring::kSequence, .end = kEnd});
-  const TokenVector prompt{1, 2, 3};
-  // A clear case: the model says label 42 with 0.95.
-  runtime.script(prompt, {{142, 0.95}});
-  runtime.script(TokenVector{1, 2, 3, 142}, {{200, 0.99}});
-  runtime.script(TokenVector{1, 2, 3, 142, 200}, {{302, 0.99}});
-  runtime.script(TokenVector{1, 2, 3, 142, 200, 302}, {{kEnd, 0.99}});
-  LabelScorer full(runtime, *tree);
-  LabelScorer pruning(runtime, *tree, {.prune_band = 0.05});
-  const auto want = full.score(fresh({prompt}));
-  const auto got = pruning.score(fresh({prompt}));
-  EXPECT_EQ((*got)[0].raw[42], (*want)[0].raw[42]);
-  EXPECT_EQ(full.counters().tokens, 3U + 77 * 3);
-  EXPECT_EQ(pruning.counters().tokens, 3U + 3);
 }
 
 }  // namespace

@@ -7,12 +7,15 @@
 #include <limits>
 
 #include "support/fake_runtime.h"
+#include "support/label_scores.h"
 
 namespace incipit::decode {
 namespace {
 
-using model::Sequence;
 using test::FakeRuntime;
+using test::must;
+using test::try_score;
+using test::whole_prompts;
 
 constexpr Token kEnd = 9;
 
@@ -29,13 +32,11 @@ LabelTree tree_of(const std::vector<TokenVector>& labels, LabelTreeOptions optio
   return std::move(*tree);
 }
 
-std::vector<LabelScores> score(model::Runtime& runtime, const LabelTree& tree,
-                               const std::vector<TokenVector>& prompts, ScoreOptions options = {}) {
-  std::vector<ScorePrompt> wanted;
-  for (const TokenVector& tokens : prompts) wanted.push_back({.suffix = tokens});
-  auto scores = LabelScorer(runtime, tree, options).score(wanted);
-  EXPECT_TRUE(scores) << scores.error().message;
-  return std::move(*scores);
+std::vector<LabelScores> score(FakeRuntime& runtime, const LabelTree& tree,
+                               const std::vector<TokenVector>& prompts,
+                               engine::BatcherLimits limits = {}) {
+  return must(
+      try_score(runtime, &tree, nullptr, {.parts = whole_prompts(prompts), .limits = limits}));
 }
 
 // Public report (C8): a score was read from the row before the last prompt token.
@@ -119,7 +120,7 @@ TEST(LabelScorer, AsksForOneRowOfLogitsForEachPromptInFirstMode) {
   for (Token i = 0; i < 77; ++i) labels.push_back({100 + i, 20});
   const LabelTree tree = tree_of(labels);
   const std::vector<TokenVector> prompts(64, TokenVector(30, 5));
-  score(runtime, tree, prompts);
+  score(runtime, tree, prompts, {.rows_max = 64 * 30});
   EXPECT_EQ(runtime.counters().passes, 1U);
   EXPECT_EQ(runtime.counters().logits_rows, 64U);
   EXPECT_EQ(runtime.counters().rows, 64U * 30);
@@ -198,40 +199,13 @@ TEST(LabelScorer, ATreeThatDoesNotFitAtOnceIsWalkedBranchByBranch) {
   EXPECT_EQ(got[0].raw, score(roomy, tree, {{1, 2}})[0].raw);
 }
 
-// Label 1 has a hopeless surface, [20 23 22], and one that wins, [22 21]. While the winner is
-// being evaluated, what is known of the hopeless one must not rule out the label.
-TEST(LabelScorer, PruningWaitsForSurfacesThatAreUnderWay) {
-  FakeRuntime runtime;
-  runtime.script(TokenVector{1}, {{23, 0.4}, {22, 0.3}, {20, 0.25}});
-  runtime.script(TokenVector{1, 23}, {{23, 0.1}});
-  runtime.script(TokenVector{1, 23, 23}, {{23, 0.1}});
-  runtime.script(TokenVector{1, 23, 23, 23}, {{kEnd, 0.9}});
-  runtime.script(TokenVector{1, 20}, {{23, 0.9}});
-  runtime.script(TokenVector{1, 20, 23}, {{21, 1e-4}, {22, 1e-4}});
-  runtime.script(TokenVector{1, 22}, {{21, 0.9}, {23, 0.05}});
-  runtime.script(TokenVector{1, 22, 21}, {{kEnd, 0.9}});
-  const std::vector<std::string> names{"0", "1", "2", "3"};
-  const std::vector<Surface> surfaces{{0, "a", {20, 23, 21}},
-                                      {1, "b", {20, 23, 22}},
-                                      {1, "c", {22, 21}},
-                                      {2, "d", {22, 23}},
-                                      {3, "e", {23, 23, 23}}};
-  const auto tree = LabelTree::build(names, surfaces, {.scoring = Scoring::kSequence, .end = kEnd});
-  const auto full = score(runtime, *tree, {{1}});
-  const auto pruned = score(runtime, *tree, {{1}}, {.prune_band = 0.05});
-  EXPECT_EQ(pruned[0].raw[1], full[0].raw[1]);
-  EXPECT_FALSE(pruned[0].is_bound[1]);
-  EXPECT_TRUE(pruned[0].is_bound[0]);
-}
-
 TEST(LabelScorer, AFailureOfTheModelIsReportedAndNothingIsLeftBehind) {
   FakeRuntime runtime;
   const LabelTree tree = tree_of({{20, 21}, {20, 22}});
   const std::size_t cells = runtime.cells_free();
   for (std::size_t nth = 1; nth <= 3; ++nth) {
     runtime.fail_evaluate(nth);
-    const std::vector<ScorePrompt> prompts{{.suffix = TokenSpan(tree.segments()[1].tokens)}};
-    const auto scores = LabelScorer(runtime, tree).score(prompts);
+    const auto scores = try_score(runtime, &tree, nullptr, {.parts = whole_prompts({{1, 2}, {3}})});
     ASSERT_FALSE(scores);
     EXPECT_EQ(scores.error().code, ErrorCode::kInternal);
     EXPECT_EQ(runtime.cells_free(), cells);
@@ -242,7 +216,7 @@ TEST(LabelScorer, AFailureOfTheModelIsReportedAndNothingIsLeftBehind) {
 TEST(LabelScorer, RefusesAPromptWithoutTokens) {
   FakeRuntime runtime;
   const LabelTree tree = tree_of({{20}, {21}});
-  const auto scores = LabelScorer(runtime, tree).score(std::vector<ScorePrompt>(1));
+  const auto scores = try_score(runtime, &tree, nullptr, {.parts = whole_prompts({{}})});
   ASSERT_FALSE(scores);
   EXPECT_EQ(scores.error().code, ErrorCode::kInvalidArgument);
 }
@@ -251,29 +225,22 @@ TEST(LabelScorer, RefusesAPromptWithoutTokens) {
 TEST(LabelScorer, LeavesNoCellBehind) {
   FakeRuntime runtime({.cells = 4096, .block_cells = 32});
   const LabelTree tree = tree_of({{20, 21}, {20, 22}, {30}});
-  const auto base = Sequence::create(runtime);
-  const TokenVector prefix(100, 7);
-  const model::Step step{.sequence = base->id(), .tokens = prefix, .logits_rows = {}};
-  ASSERT_TRUE(runtime.evaluate({&step, 1}));
   const std::size_t cells = runtime.cells_free();
-  const TokenVector suffix{1, 2, 3};
-  const std::vector<ScorePrompt> prompts(5, {base->id(), prefix.size(), suffix});
-  LabelScorer scorer(runtime, tree);
-  const auto first = scorer.score(prompts);
+  const std::vector<engine::PromptPart> parts(5, {.suffix = {1, 2, 3}});
+  const auto scores =
+      must(try_score(runtime, &tree, nullptr, {.prefix = TokenVector(100, 7), .parts = parts}));
+  EXPECT_EQ(scores[0].raw, scores[4].raw);
   EXPECT_EQ(runtime.cells_free(), cells);
-  const auto second = scorer.score(prompts);
-  ASSERT_TRUE(first && second);
-  EXPECT_EQ((*first)[0].raw, (*second)[4].raw);
-  EXPECT_EQ(runtime.sequence_count(), 1U);
+  EXPECT_EQ(runtime.sequence_count(), 0U);
 }
 
 TEST(LabelScorer, BoundsTheLogitsOfAPass) {
   FakeRuntime runtime;
   const LabelTree tree = tree_of({{20}, {21}});
   const std::vector<TokenVector> prompts(10, TokenVector{1, 2});
-  score(runtime, tree, prompts, {.limits = {.logits_rows_max = 4}});
+  score(runtime, tree, prompts, {.logits_rows_max = 4});
   EXPECT_EQ(runtime.counters().passes, 3U);
-  score(runtime, tree, prompts, {.limits = {.tokens_max = 6}});
+  score(runtime, tree, prompts, {.rows_max = 6, .rows_max_alone = 6});
   EXPECT_EQ(runtime.counters().passes, 3U + 4U);
 }
 

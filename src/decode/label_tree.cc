@@ -112,7 +112,6 @@ std::size_t LabelTree::add_segment(const Nodes& nodes, std::size_t node, std::si
   const std::size_t index = segments_.size();
   segments_.emplace_back();
   Segment segment;
-  std::set<std::size_t> labels;
   if (node != 0) segment.tokens.push_back(nodes[node].token);
   for (bool continues = true; continues;) {
     const auto is_inner = [&](std::size_t child) { return !nodes[child].surface; };
@@ -124,7 +123,6 @@ std::size_t LabelTree::add_segment(const Nodes& nodes, std::size_t node, std::si
     for (const std::size_t child : nodes[node].children) {
       if (nodes[child].surface) {
         edges.push_back({nodes[child].token, EdgeKind::kSurface, *nodes[child].surface});
-        labels.insert(facts_[*nodes[child].surface].label);
       } else if (runs_on) {
         edges.push_back({nodes[child].token, EdgeKind::kNextRow, 0});
         segment.tokens.push_back(nodes[child].token);
@@ -132,14 +130,12 @@ std::size_t LabelTree::add_segment(const Nodes& nodes, std::size_t node, std::si
       } else {
         const std::size_t below = add_segment(nodes, child, tokens_here);
         edges.push_back({nodes[child].token, EdgeKind::kSegment, below});
-        labels.insert(segments_[below].labels.begin(), segments_[below].labels.end());
       }
     }
     if (!continues) break;
     node = *std::ranges::find_if(nodes[node].children, is_inner);
   }
   tokens_deepest_ = std::max(tokens_deepest_, tokens_above + segment.tokens.size());
-  segment.labels.assign(labels.begin(), labels.end());
   segments_[index] = std::move(segment);
   return index;
 }

@@ -56,7 +56,6 @@ class LabelTree {
   struct Segment {
     TokenVector tokens;                    // Evaluated together; none in the root segment.
     std::vector<std::vector<Edge>> edges;  // Of each row; the root's row is the prompt's last.
-    std::vector<std::size_t> labels;       // That end below, ascending.
   };
 
   // Errors: kInvalidArgument for labels whose surfaces are missing or equal, for colliding first

@@ -75,7 +75,6 @@ TEST(LabelTree, SharesNodesAndRunsOnWhereThereIsNoChoice) {
   EXPECT_EQ(segments[3].tokens, (TokenVector{4, 5, 6}));
   EXPECT_EQ(segments[3].edges[2][0].token, kEnd);
   EXPECT_EQ(segments[3].edges[2][0].kind, Kind::kSurface);
-  EXPECT_EQ(segments[1].labels, (std::vector<std::size_t>{0, 1}));
   EXPECT_EQ(tree->tokens_deepest(), 5U);
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "decode/log_softmax.h"
 #include "policy/normalisation.h"
@@ -10,100 +11,17 @@
 namespace incipit::decode {
 namespace {
 
-// Segment of the text itself; question q is segment q.
-constexpr std::size_t kText = static_cast<std::size_t>(-1);
-
-class QuestionVisitor final : public PassVisitor {
- public:
-  QuestionVisitor(std::span<const TokenVector> tails, const AnswerTokens& answers,
-                  std::size_t prompts)
-      : tails_(tails), answers_(answers), scores_(prompts), wants_room_(prompts) {
-    for (const TokenVector& tail : tails)
-      last_rows_.push_back(static_cast<std::uint32_t>(tail.size() - 1));
-    for (std::size_t i = 0; i < prompts; ++i) reset(i);
-  }
-
-  void reset(std::size_t prompt) {
-    wants_room_[prompt] = false;
-    scores_[prompt] = {};
-    scores_[prompt].yes.resize(tails_.size());
-    scores_[prompt].no.resize(tails_.size());
-  }
-
-  void read(const PassItem& item, const model::Logits& logits, std::size_t first_row) override {
-    if (item.segment == kText) return;
-    const std::span<const float> values = logits.row(first_row);
-    const double total = log_sum_exp(values);
-    if (std::isnan(total)) {
-      scores_[item.prompt].error = "nonfinite";
-      return;
-    }
-    scores_[item.prompt].yes[item.segment] = sum_of(answers_.yes, values, total);
-    scores_[item.prompt].no[item.segment] = sum_of(answers_.no, values, total);
-  }
-
-  std::vector<PassItem> next(const PassItem& item, const model::Sequence& sequence) override {
-    std::vector<PassItem> questions;
-    if (item.segment != kText) return questions;
-    for (std::size_t i = 0; i < tails_.size(); ++i) {
-      questions.push_back({.prompt = item.prompt,
-                           .segment = i,
-                           .parent = sequence.id(),
-                           .shared = sequence.length(),
-                           .tokens = tails_[i],
-                           .logits_rows = {&last_rows_[i], 1},
-                           .has_more = false});
-    }
-    return questions;
-  }
-
-  void does_not_fit(const PassItem& item) override { wants_room_[item.prompt] = true; }
-  [[nodiscard]] bool wants_room(std::size_t prompt) const { return wants_room_[prompt]; }
-
-  void fail(std::size_t prompt, std::string error) { scores_[prompt].error = std::move(error); }
-
-  std::vector<QuestionScores> take() {
-    for (QuestionScores& scores : scores_) {
-      if (!scores.error.empty()) {
-        scores.yes.clear();
-        scores.no.clear();
-        continue;
-      }
-      scores.mass = 1;
-      for (std::size_t i = 0; i < tails_.size(); ++i) {
-        scores.mass = std::min(scores.mass, std::exp(scores.yes[i]) + std::exp(scores.no[i]));
-      }
-    }
-    return std::move(scores_);
-  }
-
- private:
-  static double sum_of(TokenSpan tokens, std::span<const float> values, double total) {
-    std::vector<double> log_probabilities;
-    for (const Token token : tokens) {
-      log_probabilities.push_back(values[static_cast<std::size_t>(token)] - total);
-    }
-    return policy::log_sum_exp(log_probabilities);
-  }
-
-  std::span<const TokenVector> tails_;  // The scorer's.
-  const AnswerTokens& answers_;
-  std::vector<std::uint32_t> last_rows_;
-  std::vector<QuestionScores> scores_;
-  std::vector<bool> wants_room_;
-};
+double sum_of(TokenSpan tokens, std::span<const float> values, double total) {
+  std::vector<double> log_probabilities;
+  for (const Token token : tokens)
+    log_probabilities.push_back(values[static_cast<std::size_t>(token)] - total);
+  return policy::log_sum_exp(log_probabilities);
+}
 
 }  // namespace
 
-std::vector<double> QuestionScores::log_odds() const {
-  std::vector<double> odds(yes.size());
-  std::ranges::transform(yes, no, odds.begin(), std::minus());
-  return odds;
-}
-
-Result<QuestionScorer> QuestionScorer::create(model::Runtime& runtime,
-                                              std::vector<TokenVector> tails, AnswerTokens answers,
-                                              PassLimits limits) {
+Result<std::unique_ptr<QuestionScorer>> QuestionScorer::create(std::span<const TokenVector> tails,
+                                                               const AnswerTokens& answers) {
   if (answers.yes.empty() || answers.no.empty()) {
     return failure(ErrorCode::kInvalidArgument, "multi-label: no token for yes or none for no");
   }
@@ -113,40 +31,48 @@ Result<QuestionScorer> QuestionScorer::create(model::Runtime& runtime,
   if (std::ranges::any_of(tails, &TokenVector::empty)) {
     return failure(ErrorCode::kInvalidArgument, "multi-label: a question has no tokens");
   }
-  return QuestionScorer(runtime, std::move(tails), std::move(answers), limits);
+  return std::unique_ptr<QuestionScorer>(new QuestionScorer(tails, answers));
 }
 
-Result<std::vector<QuestionScores>> QuestionScorer::score(std::span<const ScorePrompt> prompts) {
+QuestionScorer::QuestionScorer(std::span<const TokenVector> tails, const AnswerTokens& answers)
+    : tails_(tails), answers_(answers), no_(tails.size()) {
+  scores_.raw.resize(tails.size());
+}
+
+std::size_t QuestionScorer::tokens_deepest() const {
   std::size_t longest = 0;
   for (const TokenVector& tail : tails_) longest = std::max(longest, tail.size());
-  QuestionVisitor visitor(tails_, answers_, prompts.size());
-  std::vector<PassItem> roots;
-  for (std::size_t i = 0; i < prompts.size(); ++i) {
-    const ScorePrompt& prompt = prompts[i];
-    if (prompt.suffix.empty()) {
-      return failure(ErrorCode::kInvalidArgument,
-                     "prompt " + std::to_string(i) + ": no tokens of its own");
-    }
-    if (prompt.shared + prompt.suffix.size() + longest > runtime_->limits().context_tokens) {
-      visitor.fail(i, "too_long");
-      continue;
-    }
-    roots.push_back({.prompt = i,
-                     .segment = kText,
-                     .parent = prompt.base,
-                     .shared = prompt.shared,
-                     .tokens = prompt.suffix,
-                     .logits_rows = {},
-                     .has_more = true});
+  return longest;
+}
+
+// Question q is branch q + 1.
+void QuestionScorer::read(std::size_t id, const model::Logits& logits, std::size_t first_row) {
+  if (id == kPrompt) return;
+  const std::span<const float> values = logits.row(first_row);
+  const double total = log_sum_exp(values);
+  if (std::isnan(total)) {
+    scores_.error = "nonfinite";
+    return;
   }
-  INCIPIT_TRY_VOID(runner_.run(roots, visitor));
-  for (const PassItem& root : roots) {
-    if (!visitor.wants_room(root.prompt)) continue;
-    visitor.reset(root.prompt);
-    INCIPIT_TRY_VOID(runner_.run_singly(root, visitor));
-    if (visitor.wants_room(root.prompt)) visitor.fail(root.prompt, "too_long");
+  scores_.raw[id - 1] = sum_of(answers_.yes, values, total);
+  no_[id - 1] = sum_of(answers_.no, values, total);
+}
+
+std::vector<Branch> QuestionScorer::below(std::size_t id) const {
+  std::vector<Branch> questions;
+  for (std::size_t i = 0; id == kPrompt && i < tails_.size(); ++i)
+    questions.push_back({.id = i + 1, .tokens = tails_[i]});
+  return questions;
+}
+
+LabelScores QuestionScorer::take() {
+  if (!scores_.error.empty()) return {.error = std::move(scores_.error)};
+  scores_.mass = 1;
+  for (std::size_t i = 0; i < tails_.size(); ++i) {
+    scores_.surfaces.push_back(scores_.raw[i] - no_[i]);
+    scores_.mass = std::min(scores_.mass, std::exp(scores_.raw[i]) + std::exp(no_[i]));
   }
-  return visitor.take();
+  return std::move(scores_);
 }
 
 }  // namespace incipit::decode

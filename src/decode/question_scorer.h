@@ -8,18 +8,15 @@
 //
 // The answers are no probabilities over labels: every question stands alone, and all of them may
 // be answered with no.
-// Confined to one thread.
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <span>
-#include <string>
 #include <vector>
 
-#include "decode/label_scorer.h"
-#include "decode/pass_runner.h"
+#include "decode/prompt_scorer.h"
 #include "incipit/result.h"
-#include "model/runtime.h"
 
 namespace incipit::decode {
 
@@ -29,40 +26,27 @@ struct AnswerTokens {
   TokenVector no;
 };
 
-// Of one text, by question; natural logs of the probabilities over the whole vocabulary.
-struct QuestionScores {
-  std::string error;  // "too_long", "nonfinite" or empty; then the rest is set.
-  std::vector<double> yes;
-  std::vector<double> no;
-  double mass = 0;  // The least of p(yes) + p(no): did the model answer every question?
-
-  // log p(yes) - log p(no) by question: the scores that policy::LabelDecision takes.
-  [[nodiscard]] std::vector<double> log_odds() const;
-};
-
-class QuestionScorer {
+class QuestionScorer final : public PromptScorer {
  public:
+  // The prompt ends before the tails. Tails and answers must outlive the scorer.
   // Errors: kInvalidArgument for no yes, no no, a token that is both, or an empty tail.
-  static Result<QuestionScorer> create(model::Runtime& runtime, std::vector<TokenVector> tails,
-                                       AnswerTokens answers, PassLimits limits = {});
+  static Result<std::unique_ptr<QuestionScorer>> create(std::span<const TokenVector> tails,
+                                                        const AnswerTokens& answers);
 
-  // `prompts` end before the tail. Results, order and errors as LabelScorer::score().
-  Result<std::vector<QuestionScores>> score(std::span<const ScorePrompt> prompts);
-
-  [[nodiscard]] const PassCounters& counters() const { return runner_.counters(); }
+  [[nodiscard]] std::size_t prompt_rows() const override { return 0; }
+  [[nodiscard]] std::size_t tokens_deepest() const override;
+  void read(std::size_t id, const model::Logits& logits, std::size_t first_row) override;
+  [[nodiscard]] std::vector<Branch> below(std::size_t id) const override;
+  // `mass` is the least of p(yes) + p(no): did the model answer every question?
+  [[nodiscard]] LabelScores take() override;
 
  private:
-  QuestionScorer(model::Runtime& runtime, std::vector<TokenVector> tails, AnswerTokens answers,
-                 PassLimits limits)
-      : runtime_(&runtime),
-        tails_(std::move(tails)),
-        answers_(std::move(answers)),
-        runner_(runtime, limits) {}
+  QuestionScorer(std::span<const TokenVector> tails, const AnswerTokens& answers);
 
-  model::Runtime* runtime_;  // Borrowed; never null.
-  std::vector<TokenVector> tails_;
-  AnswerTokens answers_;
-  PassRunner runner_;
+  std::span<const TokenVector> tails_;
+  const AnswerTokens& answers_;
+  LabelScores scores_;
+  std::vector<double> no_;  // By question.
 };
 
 }  // namespace incipit::decode

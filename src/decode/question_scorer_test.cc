@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "support/fake_runtime.h"
+#include "support/label_scores.h"
 
 namespace incipit::decode {
 namespace {
@@ -15,15 +16,12 @@ using test::FakeRuntime;
 const std::vector<TokenVector> kTails{{20, 21}, {22}, {23, 24, 25}};
 const AnswerTokens kAnswers{.yes = {30, 31}, .no = {32}};
 
-std::vector<QuestionScores> score(FakeRuntime& runtime, const std::vector<TokenVector>& texts) {
-  auto scorer = QuestionScorer::create(runtime, kTails, kAnswers);
-  EXPECT_TRUE(scorer);
-  std::vector<ScorePrompt> prompts;
-  for (const TokenVector& text : texts) prompts.push_back({.suffix = text});
-  auto scores = scorer->score(prompts);
-  EXPECT_TRUE(scores) << scores.error().message;
+std::vector<LabelScores> score(FakeRuntime& runtime, const std::vector<TokenVector>& texts) {
+  test::ScoredPrompts prompts{.parts = test::whole_prompts(texts)};
+  for (engine::PromptPart& part : prompts.parts) part.questions = kTails;
+  auto scores = test::must(test::try_score(runtime, nullptr, &kAnswers, prompts));
   EXPECT_EQ(runtime.sequence_count(), 0U);
-  return std::move(*scores);
+  return scores;
 }
 
 TEST(QuestionScorer, AsksEachQuestionOfEachText) {
@@ -32,10 +30,10 @@ TEST(QuestionScorer, AsksEachQuestionOfEachText) {
   runtime.script(TokenVector{1, 2, 22}, {{30, 0.1}, {31, 0.1}, {32, 0.7}});
   runtime.script(TokenVector{1, 2, 23, 24, 25}, {{30, 0.3}, {31, 0.1}, {32, 0.4}});
   const auto scores = score(runtime, {{1, 2}});
-  EXPECT_NEAR(scores[0].yes[0], std::log(0.7), 1e-6);
-  EXPECT_NEAR(scores[0].no[1], std::log(0.7), 1e-6);
-  EXPECT_NEAR(scores[0].log_odds()[1], std::log(0.2 / 0.7), 1e-6);
-  EXPECT_NEAR(scores[0].log_odds()[2], 0, 1e-6);
+  EXPECT_NEAR(scores[0].raw[0], std::log(0.7), 1e-6);
+  EXPECT_NEAR(scores[0].raw[1] - scores[0].surfaces[1], std::log(0.7), 1e-6) << "no";
+  EXPECT_NEAR(scores[0].surfaces[1], std::log(0.2 / 0.7), 1e-6);
+  EXPECT_NEAR(scores[0].surfaces[2], 0, 1e-6);
   EXPECT_NEAR(scores[0].mass, 0.8, 1e-6);
 }
 
@@ -55,11 +53,11 @@ TEST(QuestionScorer, DoesNotDependOnNeighboursOrCells) {
   const auto few = score(tight, texts);
   for (std::size_t i = 0; i < texts.size(); ++i) {
     const auto alone = score(roomy, {texts[i]});
-    EXPECT_EQ(all[i].yes, alone[0].yes);
-    EXPECT_EQ(all[i].no, alone[0].no);
+    EXPECT_EQ(all[i].raw, alone[0].raw);
+    EXPECT_EQ(all[i].surfaces, alone[0].surfaces);
     if (i == 2) continue;
     EXPECT_EQ(few[i].error, "");
-    EXPECT_EQ(few[i].yes, alone[0].yes);
+    EXPECT_EQ(few[i].raw, alone[0].raw);
   }
   EXPECT_EQ(few[2].error, "too_long");
 }
@@ -70,15 +68,15 @@ TEST(QuestionScorer, ABadRowFailsItsTextAlone) {
   const auto scores = score(runtime, {{1, 2}, {3, 4}, {5, 6}});
   EXPECT_EQ(scores[0].error, "");
   EXPECT_EQ(scores[1].error, "nonfinite");
-  EXPECT_TRUE(scores[1].yes.empty());
-  EXPECT_EQ(scores[2].yes.size(), 3U);
+  EXPECT_TRUE(scores[1].raw.empty());
+  EXPECT_EQ(scores[2].raw.size(), 3U);
 }
 
 TEST(QuestionScorer, RefusesAnswersThatCannotBeToldApart) {
-  FakeRuntime runtime;
-  EXPECT_FALSE(QuestionScorer::create(runtime, kTails, {.yes = {1, 2}, .no = {2}}));
-  EXPECT_FALSE(QuestionScorer::create(runtime, kTails, {.yes = {}, .no = {2}}));
-  EXPECT_FALSE(QuestionScorer::create(runtime, {{}}, kAnswers));
+  const std::vector<TokenVector> empty_tail{{}};
+  EXPECT_FALSE(QuestionScorer::create(kTails, {.yes = {1, 2}, .no = {2}}));
+  EXPECT_FALSE(QuestionScorer::create(kTails, {.yes = {}, .no = {2}}));
+  EXPECT_FALSE(QuestionScorer::create(empty_tail, kAnswers));
 }
 
 }  // namespace

@@ -5,7 +5,6 @@
 #include <array>
 #include <chrono>
 #include <iterator>
-#include <set>
 #include <span>
 #include <utility>
 
@@ -17,18 +16,17 @@ namespace {
 // A pass of fewer rows says little about the cost of a prompt's token.
 constexpr std::size_t kRowsWorthLearning = 32;
 
-std::size_t agreeing(TokenSpan a, TokenSpan b) {
-  const auto [end, unused] = std::ranges::mismatch(a, b);
-  return static_cast<std::size_t>(end - a.begin());
-}
-
 Error cancelled() { return {ErrorCode::kCancelled, "the caller gave up"}; }
 
 }  // namespace
 
 Batcher::Batcher(model::Runtime& runtime, kv::PrefixCache& cache, BatcherLimits limits,
                  kv::FragmentCache* fragments)
-    : runtime_(runtime), cache_(cache), limits_(limits), fragments_(fragments) {
+    : runtime_(runtime),
+      cache_(cache),
+      limits_(limits),
+      fragments_(fragments),
+      tuner_(limits.rows_max, std::min(limits.rows_max_alone, runtime.limits().cells / 2)) {
   // Each job holds a sequence; the cache needs more than they do.
   limits_.jobs_max = std::clamp<std::size_t>(runtime.limits().sequences / 4, 1, limits.jobs_max);
 }
@@ -39,20 +37,6 @@ void Batcher::cancel_all() {
   while (!running_.empty()) finish(*running_.back(), cancelled());
   for (const auto& task : waiting_) task->job.reader->finish(std::unexpected(cancelled()));
   waiting_.clear();
-}
-
-// Rows that a tenant's jobs were given. One that comes anew begins with the least of the others:
-// it may neither claim what it left unused nor wait for what it never had.
-std::uint64_t& Batcher::served(const std::string& tenant) {
-  const auto found = served_.find(tenant);
-  if (found != served_.end()) return found->second;
-  std::set<std::string> present;
-  for (const auto& task : waiting_) present.insert(task->job.tenant);
-  for (const auto& task : running_) present.insert(task->job.tenant);
-  std::erase_if(served_, [&](const auto& entry) { return !present.contains(entry.first); });
-  std::uint64_t least = 0;
-  for (const auto& [other, rows] : served_) least = least == 0 ? rows : std::min(least, rows);
-  return served_.emplace(tenant, least).first->second;
 }
 
 void Batcher::add(JobId id, Job job) {
@@ -90,7 +74,7 @@ bool Batcher::step() {
       give_way();
       continue;
     }
-    const std::vector<Piece> pieces = plan();
+    std::vector<Piece> pieces = plan();
     if (pieces.empty()) break;
     const auto logits = evaluate(pieces);
     if (logits) {
@@ -98,9 +82,10 @@ bool Batcher::step() {
       break;
     }
     if (logits.error().code != ErrorCode::kResourceExhausted) {
-      for (const Piece& piece : pieces) finish(*piece.task, logits.error());
+      for (Task* task : tasks_of(pieces)) finish(*task, logits.error());
       break;
     }
+    put_back(pieces);
     give_way();
   }
   return !is_idle();
@@ -111,85 +96,11 @@ void Batcher::give_way() {
   if (cache_.make_room(runtime_.cells_free() + runtime_.limits().fork_cells + 1)) return;
   Task& youngest = *running_.back();
   if (running_.size() > 1) return preempt(youngest);
+  if (!youngest.paths.empty() && !std::exchange(youngest.is_single_file, true))
+    return preempt(youngest);
   finish(youngest, Error{ErrorCode::kResourceExhausted,
                          "the KV cells do not hold " + std::to_string(youngest.job.tokens.size()) +
                              " tokens; raise --ctx-size"});
-}
-
-// Starts what may start: of each tenant in the order of arrival, the least served first.
-void Batcher::start_waiting() {
-  std::set<JobId> held;  // Wait for another job in this round.
-  while (running_.size() < limits_.jobs_max) {
-    Task* next = nullptr;
-    for (const auto& task : waiting_) {
-      if (held.contains(task->id)) continue;
-      if (next == nullptr || served(task->job.tenant) < served(next->job.tenant)) next = task.get();
-    }
-    if (next == nullptr) return;
-    if (!start(*next)) {
-      held.insert(next->id);
-      continue;
-    }
-    const auto place = std::ranges::find(waiting_, next->id, &Task::id);
-    running_.push_back(std::move(*place));
-    waiting_.erase(place);
-    if (!next->sequence.is_open()) {
-      finish(*next, Error{ErrorCode::kInternal, "the runtime gave no sequence"});
-      continue;
-    }
-    std::ranges::sort(running_, {}, &Task::id);
-  }
-}
-
-// False if the job has to wait for another one.
-bool Batcher::start(Task& task) {
-  if (task.waits_for != 0) {
-    const Task* other = running(task.waits_for);
-    if (other != nullptr && other->exact_end >= task.waits_until &&
-        other->computed() < task.waits_until)
-      return false;
-    task.waits_for = 0;
-  }
-  std::size_t limit = task.job.tokens.size() - task.job.logits_rows;
-  if (task.job.window.cells > 0) limit = std::min(limit, task.job.window.cells);
-  const kv::Wanted wanted{.tenant = task.job.tenant, .tokens = task.job.tokens, .limit = limit};
-  if (!task.job.reads_cache) {
-    cache_.make_room(0);
-    if (auto empty = model::Sequence::create(runtime_)) task.sequence = std::move(*empty);
-    return true;
-  }
-  Task* best = nullptr;
-  std::size_t shared = 0;
-  for (const auto& other : running_) {
-    if (other->job.tenant != task.job.tenant || !other->job.reads_cache) continue;
-    const std::size_t agree = std::min(
-        agreeing(TokenSpan(task.job.tokens).first(limit), other->job.tokens), other->exact_end);
-    if (agree <= shared) continue;
-    shared = agree;
-    best = other.get();
-  }
-  if (best != nullptr && shared > cache_.matched(wanted)) {
-    if (best->computed() < shared) {
-      task.waits_for = best->id;
-      task.waits_until = shared;
-      return false;
-    }
-    if (auto fork = model::Sequence::fork(runtime_, best->sequence.id(), shared)) {
-      task.sequence = std::move(*fork);
-      task.report.lookup = {.tokens = task.job.tokens.size(),
-                            .matched = shared,
-                            .first_missing = shared,
-                            .miss = shared == limit ? KvMiss::kNone : KvMiss::kNeverCached};
-      task.report.shared = shared;
-      return true;
-    }
-  }
-  auto lease = cache_.acquire(wanted);
-  if (!lease) return true;
-  task.report.lookup = lease->lookup;
-  task.sequence = std::move(lease->sequence);
-  task.lease = std::move(*lease);
-  return true;
 }
 
 std::size_t Batcher::piece_size(const Task& task, std::size_t rows) const {
@@ -204,34 +115,49 @@ std::size_t Batcher::piece_size(const Task& task, std::size_t rows) const {
 
 std::vector<Batcher::Piece> Batcher::plan() {
   std::vector<Piece> pieces;
-  std::vector<Task*> prefilling;
+  std::vector<Task*> others;  // That do not decode.
   const auto answering = static_cast<std::size_t>(std::ranges::count_if(
       running_, [](const TaskPointer& task) { return task->is_answering(); }));
   for (const auto& task : running_) {
     if (!task->is_answering())
-      prefilling.push_back(task.get());
+      others.push_back(task.get());
     else if (const auto draft = draft_of(*task, answering))
       pieces.push_back({.task = task.get(), .size = 2, .logits_rows = {0, 1}, .draft = draft});
     else
       pieces.push_back({.task = task.get(), .size = 1, .logits_rows = {0}});
   }
   const bool alone = running_.size() == 1 && waiting_.empty();
-  const std::size_t rows_max = alone ? limits_.rows_max_alone : limits_.rows_max;
-  std::size_t rows = pieces.size();
-  std::ranges::stable_sort(prefilling, {}, [this](Task* task) { return served(task->job.tenant); });
-  for (Task* task : prefilling) {
-    if (rows >= rows_max) break;
-    Piece piece{.task = task, .size = piece_size(*task, rows_max - rows), .logits_rows = {}};
-    if (piece.size == task->left()) {
-      const std::size_t wanted =
-          task->computed() < task->prompt_size ? task->job.logits_rows : std::size_t{1};
-      for (std::size_t row = piece.size - wanted; row < piece.size; ++row)
-        piece.logits_rows.push_back(static_cast<std::uint32_t>(row));
-    }
-    rows += piece.size;
-    pieces.push_back(std::move(piece));
+  const std::size_t rows_max = alone            ? limits_.rows_max_alone
+                               : pieces.empty() ? tuner_.rows()
+                                                : limits_.rows_max;
+  Room room{.rows = rows_max - std::min(rows_max, pieces.size()),
+            .logits_rows = limits_.logits_rows_max,
+            .cells_wanted = pieces.size()};
+  std::ranges::stable_sort(others, {}, [this](Task* task) { return served(task->job.tenant); });
+  for (Task* task : others) {
+    if (room.rows == 0) break;
+    if (task->paths.empty())
+      plan_prompt(*task, room, pieces);
+    else
+      plan_branches(*task, room, pieces);
   }
   return pieces;
+}
+
+void Batcher::plan_prompt(Task& task, Room& room, std::vector<Piece>& pieces) const {
+  Piece piece{.task = &task, .size = piece_size(task, room.rows), .logits_rows = {}};
+  if (piece.size == task.left()) {
+    const std::size_t wanted =
+        task.computed() < task.prompt_size ? task.job.logits_rows : std::size_t{1};
+    if (wanted > room.logits_rows && !room.is_first) return;
+    for (std::size_t row = piece.size - wanted; row < piece.size; ++row)
+      piece.logits_rows.push_back(static_cast<std::uint32_t>(row));
+    room.logits_rows -= std::min(room.logits_rows, wanted);
+  }
+  room.is_first = false;
+  room.rows -= std::min(room.rows, piece.size);
+  room.cells_wanted += piece.size;
+  pieces.push_back(std::move(piece));
 }
 
 // What followed the last two tokens where they stood together before, the latest time. Nothing
@@ -263,6 +189,7 @@ void Batcher::preempt(Task& task) {
   back->sequence = {};
   back->forgotten = 0;  // It slides again at the same lengths.
   back->passage = 0;
+  back->paths.clear();
   back->exact_end = Task::kAll;
   // What was appended counts as prompt when the job starts again; its last row is read next.
   if (back->job.tokens.size() > back->prompt_size) back->job.logits_rows = 1;
@@ -272,20 +199,28 @@ void Batcher::preempt(Task& task) {
   waiting_.insert(before, std::move(back));
 }
 
-Result<model::Logits> Batcher::evaluate(std::span<const Piece> pieces) {
+Result<model::Logits> Batcher::evaluate(std::span<Piece> pieces) {
   std::vector<model::Step> steps;
   std::vector<std::array<Token, 2>> pairs;
   pairs.reserve(pieces.size());  // Steps point into it.
   std::size_t rows = 0;
-  for (const Piece& piece : pieces) {
-    TokenSpan tokens(piece.task->job.tokens);
-    if (piece.draft)
+  bool decodes = false;
+  for (Piece& piece : pieces) {
+    const Task& task = *piece.task;
+    TokenSpan tokens(task.job.tokens);
+    const model::Sequence* sequence = &task.sequence;
+    if (piece.path) {
+      INCIPIT_TRY_VOID(fork(piece));
+      sequence = piece.fork.get();
+      tokens = piece.path->branch.tokens;
+    } else if (piece.draft) {
       tokens = pairs.emplace_back(std::array{tokens.back(), *piece.draft});
-    else
-      tokens = tokens.subspan(piece.task->computed(), piece.size);
-    steps.push_back({.sequence = piece.task->sequence.id(),
-                     .tokens = tokens,
-                     .logits_rows = piece.logits_rows});
+    } else {
+      tokens = tokens.subspan(task.computed(), piece.size);
+    }
+    decodes = decodes || piece.is_decode();
+    steps.push_back(
+        {.sequence = sequence->id(), .tokens = tokens, .logits_rows = piece.logits_rows});
     rows += piece.size;
   }
   cache_.make_room(rows);
@@ -293,23 +228,33 @@ Result<model::Logits> Batcher::evaluate(std::span<const Piece> pieces) {
   INCIPIT_TRY(const model::Logits logits, runtime_.evaluate(steps));
   const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - start;
   if (rows >= kRowsWorthLearning) cache_.learn_compute(rows, time.count());
+  if (!decodes && pieces.size() > 1) tuner_.record(rows, time.count());
   ++counters_.passes;
   counters_.rows += rows;
-  counters_.jobs_most = std::max(counters_.jobs_most, pieces.size());
+  counters_.jobs_most = std::max(counters_.jobs_most, tasks_of(pieces).size());
   return logits;
 }
 
-void Batcher::read(std::span<const Piece> pieces, const model::Logits& logits) {
+void Batcher::read(std::span<Piece> pieces, const model::Logits& logits) {
   std::size_t first_row = 0;
-  for (const Piece& piece : pieces) {
-    piece.task->report.computed += piece.size;
-    served(piece.task->job.tenant) += piece.size;
-    if (piece.size == 1 || piece.draft) counters_.decode_rows += piece.size;
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    const Piece& piece = pieces[i];
+    Task& task = *piece.task;
+    JobReport& report = task.report;
+    report.computed += piece.size;
+    report.last_pass = counters_.passes;
+    if (report.first_pass == 0) report.first_pass = counters_.passes;
+    served(task.job.tenant) += piece.size;
+    if (piece.is_decode()) counters_.decode_rows += piece.size;
     const std::size_t count = piece.logits_rows.size();
-    if (piece.draft)
+    const bool is_last = i + 1 == pieces.size() || pieces[i + 1].task != &task;
+    if (piece.path)
+      read_branch(piece, logits, first_row);
+    else if (piece.draft)
       read_drafted(piece, logits, first_row);
-    else if (count > 0)
-      read(*piece.task, logits, first_row, count);
+    else if (count > 0 || task.left() == 0)
+      read(task, logits, first_row, count);
+    if (piece.path && is_last && task.paths.empty()) finish(task, std::nullopt);
     first_row += count;
   }
 }
@@ -325,7 +270,8 @@ std::optional<Token> Batcher::read(Task& task, const model::Logits& logits, std:
     ++task.report.appended;
     return **next;
   }
-  finish(task, next ? std::nullopt : std::optional(next.error()));
+  if (next && !*next) branch_off(task, decode::kPrompt, nullptr);
+  if (task.paths.empty()) finish(task, next ? std::nullopt : std::optional(next.error()));
   return std::nullopt;
 }
 
@@ -349,13 +295,14 @@ void Batcher::finish(Task& task, std::optional<Error> error) {
   const TaskPointer gone = std::move(*place);
   running_.erase(place);
   // Behind the last token there may be the cell of a draft.
-  const std::size_t length =
-      gone->sequence.is_open()
-          ? std::min({gone->computed(), gone->exact_end, gone->job.tokens.size()})
-          : 0;
+  const std::size_t length = gone->sequence.is_open()
+                                 ? std::min({gone->computed(), gone->exact_end,
+                                             gone->job.tokens.size(), gone->job.opening})
+                                 : 0;
   const bool is_sound = !error || error->code == ErrorCode::kCancelled;
   if (is_sound && length > 0) keep_passages(*gone);
-  if (gone->job.writes_cache && is_sound && length > 0) {
+  gone->paths.clear();
+  if (gone->job.writes_cache && is_sound && length > gone->report.lookup.matched) {
     gone->sequence.truncate(length);
     cache_.commit(gone->job.tenant, TokenSpan(gone->job.tokens).first(length),
                   std::move(gone->sequence), gone->job.commit);

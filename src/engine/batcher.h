@@ -3,12 +3,16 @@
 // Continuous batching: every pass takes the next piece of every job, whoever sent it.
 //
 //     waiting --start: prefix cache, or a job that computes the same--> prefill --> decode -->
-//     commit
+//     commit                                                               \--> branches
 //
-// A pass holds one token of each job that decodes and, in what room is left, pieces of prompts,
-// those of the tenant that was served least first. Jobs that share an opening which
+// A pass holds one token of each job that decodes and, in what room is left, pieces of prompts and
+// branches, those of the tenant that was served least first. Jobs that share an opening which
 // nobody has computed yet wait for the first of them to compute it, and fork from it. What a job
-// has computed goes to the cache, also where the caller gave up.
+// has computed of its opening goes to the cache, also where the caller gave up.
+//
+// A job that is scored goes on in branches (decode/prompt_scorer.h). They run last in, first out,
+// as many at once as there are cells for, so that few paths are held at a time. A job whose
+// branches do not fit beside each other walks them one by one.
 //
 // A job with a window (lossy) forgets its middle tokens each time that the window is full. It does
 // so at lengths that depend on nothing but the window, so its answer, too, is the same in any
@@ -36,6 +40,8 @@
 #include <string>
 #include <vector>
 
+#include "decode/prompt_scorer.h"
+#include "engine/pass_tuner.h"
 #include "incipit/generator.h"
 #include "incipit/kv.h"
 #include "incipit/result.h"
@@ -56,6 +62,9 @@ struct JobReport {
   std::size_t accepted = 0;   // Of these, what the reader chose, too.
   std::size_t moved = 0;      // Tokens whose cells came from other positions: lossy above 0, too.
   std::size_t forgotten = 0;  // Tokens that the window slid over: above 0 the answer is lossy.
+  // Numbers of the passes that it ran in; from 1.
+  std::uint64_t first_pass = 0;
+  std::uint64_t last_pass = 0;
 };
 
 // Makes tokens, or anything else, out of logits. Called on the model's thread.
@@ -67,9 +76,14 @@ class RowReader {
   virtual ~RowReader() = default;
 
   // The rows asked for of the prompt, later the row of each token appended: `rows` rows of the
-  // logits from `first_row` on. Gives the token to append, or nothing where the job is done.
+  // logits from `first_row` on. Gives the token to append, or nothing where the job is done, but
+  // for its branches.
   virtual Result<std::optional<Token>> read(const model::Logits& logits, std::size_t first_row,
                                             std::size_t rows) = 0;
+  // What goes on behind the prompt, once it was read, or behind a branch.
+  virtual std::vector<decode::Branch> branches_below(std::size_t /*id*/) { return {}; }
+  virtual void read_branch(std::size_t /*id*/, const model::Logits& /*logits*/,
+                           std::size_t /*first_row*/) {}
   // The last call; the job is over.
   virtual void finish(Result<JobReport> report) = 0;
 };
@@ -85,19 +99,25 @@ struct Window {
 struct Job {
   std::string tenant;
   TokenVector tokens;
-  std::size_t logits_rows = 1;  // Of the last tokens of the prompt; at least 1.
+  std::size_t logits_rows = 1;  // Of the last tokens of the prompt.
+  // The first tokens, which others may share: the cache may have them, and gets them.
+  std::size_t opening = ~std::size_t{0};
+  std::size_t tokens_below = 0;  // Of its longest path of branches.
   bool reads_cache = true;
   bool writes_cache = true;
-  Window window;      // Of a job without passages.
-  Passages passages;  // Of a job without a window.
-  kv::CommitOptions commit;
-  std::unique_ptr<RowReader> reader;
+  Window window = {};      // Of a job without passages.
+  Passages passages = {};  // Of a job without a window.
+  kv::CommitOptions commit = {};
+  std::unique_ptr<RowReader> reader = nullptr;
 };
 
 struct BatcherLimits {
-  std::size_t jobs_max = 64;          // That run at once.
-  std::size_t rows_max = 256;         // Of a pass while several jobs run or wait.
-  std::size_t rows_max_alone = 1024;  // Of a pass of one lonely job.
+  std::size_t jobs_max = 64;  // That run at once.
+  // Of a pass beside others; up to four times as many where no answer waits for its next token
+  // and that was measured to be faster.
+  std::size_t rows_max = 256;
+  std::size_t rows_max_alone = 1024;  // Of any pass, and of one of one lonely job.
+  std::size_t logits_rows_max = 256;  // Bounds the memory of logits: rows * vocabulary * 4 bytes.
   bool drafts = true;                 // Where the runtime is exact.
 };
 
@@ -136,6 +156,11 @@ class Batcher {
   [[nodiscard]] const BatcherCounters& counters() const { return counters_; }
 
  private:
+  // A branch that is to run.
+  struct Path {
+    decode::Branch branch;
+    std::shared_ptr<model::Sequence> parent;  // Null: the prompt's.
+  };
   // A job with its place in the queue, or in the model.
   struct Task {
     JobId id = 0;
@@ -146,8 +171,10 @@ class Batcher {
     JobReport report;
     JobId waits_for = 0;  // Computes the same opening; 0: nobody.
     std::size_t waits_until = 0;
-    std::size_t forgotten = 0;  // Tokens that have no cells any more.
-    std::size_t passage = 0;    // The next of job.passages.
+    std::size_t forgotten = 0;    // Tokens that have no cells any more.
+    std::size_t passage = 0;      // The next of job.passages.
+    std::vector<Path> paths;      // Last in, first out.
+    bool is_single_file = false;  // Its branches do not fit beside each other.
     // Up to here the cells are those of a run alone: a match may go so far, and a commit.
     std::size_t exact_end = kAll;
     static constexpr std::size_t kAll = ~std::size_t{0};
@@ -155,7 +182,7 @@ class Batcher {
     [[nodiscard]] bool is_exact() const { return exact_end == kAll; }
     [[nodiscard]] std::size_t computed() const { return forgotten + sequence.length(); }
     [[nodiscard]] std::size_t left() const { return job.tokens.size() - computed(); }
-    [[nodiscard]] bool is_answering() const { return left() == 1 && computed() >= prompt_size; }
+    [[nodiscard]] bool is_answering() const { return paths.empty() && left() == 1 && computed() >= prompt_size; }
   };
   using TaskPointer = std::unique_ptr<Task>;
   struct Piece {
@@ -164,9 +191,24 @@ class Batcher {
     std::vector<std::uint32_t> logits_rows;
     // The second token of a piece of two; the first is the job's last one.
     std::optional<Token> draft = std::nullopt;
+    // A branch and, in the pass, its fork.
+    std::optional<Path> path = std::nullopt;
+    std::shared_ptr<model::Sequence> fork = nullptr;
+
+    [[nodiscard]] bool is_decode() const { return !path && (size == 1 || draft); }
+  };
+  // What a pass may still take.
+  struct Room {
+    std::size_t rows = 0;
+    std::size_t logits_rows = 0;
+    std::size_t cells_wanted = 0;  // By what it has.
+    std::size_t forks = 0;
+    bool is_first = true;  // Something of every pass is tried, whatever room it wants.
   };
 
   void start_waiting();
+  [[nodiscard]] bool has_room_for(const Task& next);
+  [[nodiscard]] std::size_t cells_below(const Job& job) const;
   bool start(Task& task);
   [[nodiscard]] Task* running(JobId id) const;
   [[nodiscard]] std::string wrong_with(const Job& job) const;
@@ -180,10 +222,18 @@ class Batcher {
   void keep_passage(const Task& task);
   [[nodiscard]] std::size_t room(const Task& task) const;
   std::vector<Piece> plan();
+  void plan_prompt(Task& task, Room& room, std::vector<Piece>& pieces) const;
+  void plan_branches(Task& task, Room& room, std::vector<Piece>& pieces);
+  [[nodiscard]] bool takes_branch(const decode::Branch& branch, Room& room);
   [[nodiscard]] std::optional<Token> draft_of(const Task& task, std::size_t answering) const;
   [[nodiscard]] std::size_t piece_size(const Task& task, std::size_t rows) const;
-  Result<model::Logits> evaluate(std::span<const Piece> pieces);
-  void read(std::span<const Piece> pieces, const model::Logits& logits);
+  Result<model::Logits> evaluate(std::span<Piece> pieces);
+  Result<void> fork(Piece& piece);
+  static void put_back(std::span<Piece> pieces);
+  static std::vector<Task*> tasks_of(std::span<const Piece> pieces);
+  void read(std::span<Piece> pieces, const model::Logits& logits);
+  static void read_branch(const Piece& piece, const model::Logits& logits, std::size_t first_row);
+  static void branch_off(Task& task, std::size_t id, const std::shared_ptr<model::Sequence>& end);
   std::optional<Token> read(Task& task, const model::Logits& logits, std::size_t first_row,
                             std::size_t rows);
   void read_drafted(const Piece& piece, const model::Logits& logits, std::size_t first_row);
@@ -199,6 +249,7 @@ class Batcher {
   std::deque<TaskPointer> waiting_;              // In the order of their ids.
   std::vector<TaskPointer> running_;             // Likewise.
   std::map<std::string, std::uint64_t> served_;  // Rows of each tenant with jobs.
+  PassTuner tuner_;
   BatcherCounters counters_;
 };
 

@@ -23,9 +23,9 @@ bool fits(const Job& job) {
 std::string Batcher::wrong_with(const Job& job) const {
   const model::Limits& limits = runtime_.limits();
   const bool slides = job.window.cells > 0;
-  if (job.logits_rows == 0 || job.logits_rows > job.tokens.size())
+  if (job.tokens.empty() || job.logits_rows > job.tokens.size())
     return "a prompt needs tokens, and logits rows that lie in it";
-  if (slides && (job.window.sink >= job.window.cells || job.logits_rows > 1 ||
+  if (slides && (job.window.sink >= job.window.cells || job.logits_rows != 1 ||
                  job.window.cells > limits.context_tokens || !limits.can_move))
     return "a window must hold more than its sink and fit into the context of a runtime that can "
            "move cells, and gives one row of logits";

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // On the fake runtime: whatever runs beside a job, its logits are those of a run of its own.
+// Tests src/engine/batcher_start.cc
 // Tests src/kv/prefix_cache_files.cc
 #include "engine/batcher.h"
 

@@ -22,11 +22,12 @@ constexpr std::size_t kTextsPerCall = 64;
 
 }  // namespace
 
-ClassifierImpl::ClassifierImpl(LoadedModel& loaded, Task task, ClassifierOptions options)
-    : loaded_(loaded),
+ClassifierImpl::ClassifierImpl(std::shared_ptr<ServedModel> served, Task task,
+                               ClassifierOptions options)
+    : served_(std::move(served)),
+      loaded_(served_->loaded()),
       task_(std::move(task)),
-      options_(options),
-      tuner_(loaded.runtime->limits().cells / 2) {}
+      options_(std::move(options)) {}
 
 Result<std::vector<Scored>> ClassifierImpl::score(std::span<const std::string_view> texts,
                                                   Route route) {
@@ -62,23 +63,10 @@ Result<void> ClassifierImpl::run_batch(std::span<const std::string_view> texts, 
     for (PromptPart& part : own) parts.push_back(std::move(part));
   }
 
-  // Groups of about as many rows as the tuner wants; with a batch size asked for, all at once.
-  std::vector<PartScores> scores;
-  scores.reserve(parts.size());
-  for (std::size_t first = 0; first < parts.size();) {
-    std::size_t rows = 0;
-    std::size_t last = first;
-    while (last < parts.size() && (options_.batch != 0 || rows < tuner_.rows())) {
-      rows += parts[last++].suffix.size();
-    }
-    const double begin = now_ms();
-    INCIPIT_TRY(std::vector<PartScores> group,
-                scorer_->score(std::span(parts).subspan(first, last - first), 0));
-    if (route == Route::kBatched) tuner_.record(rows, now_ms() - begin);
-    for (PartScores& one : group) scores.push_back(std::move(one));
-    first = last;
-  }
-
+  const ScoringCounters before = scorer_->counters();
+  INCIPIT_TRY(const std::vector<decode::LabelScores> scores, scorer_->score(parts));
+  counters_.passes += scorer_->counters().passes - before.passes;
+  counters_.tokens_evaluated += scorer_->counters().tokens - before.tokens;
   std::size_t next = 0;
   for (const prompt::EncodedText& text : encoded) {
     const std::size_t count = text.parts.size();
@@ -88,8 +76,6 @@ Result<void> ClassifierImpl::run_batch(std::span<const std::string_view> texts, 
     counters_.tokens_full += count * prompt_->prefix().size() + scored.facts.tokens;
     results.push_back(std::move(scored));
   }
-  counters_.passes = scorer_->counters().passes;
-  counters_.tokens_evaluated = scorer_->counters().tokens;
   return {};
 }
 
@@ -137,7 +123,7 @@ Result<std::vector<PromptPart>> ClassifierImpl::parts_of(const prompt::EncodedTe
 }
 
 Result<Scored> ClassifierImpl::combine(const prompt::EncodedText& encoded,
-                                       std::span<const PartScores> scores) const {
+                                       std::span<const decode::LabelScores> scores) const {
   Scored result;
   result.facts = encoded.facts;
   result.error = encoded.error;

@@ -16,8 +16,7 @@
 #include <vector>
 
 #include "decode/label_tree.h"
-#include "engine/loaded_model.h"
-#include "engine/pass_tuner.h"
+#include "engine/served_model.h"
 #include "engine/text_scorer.h"
 #include "incipit/engine.h"
 #include "policy/label_decision.h"
@@ -27,9 +26,8 @@ namespace incipit::engine {
 
 class ClassifierImpl final : public Classifier {
  public:
-  // `loaded` must outlive the classifier.
-  static Result<std::unique_ptr<ClassifierImpl>> create(LoadedModel& loaded, Task task,
-                                                        ClassifierOptions options);
+  static Result<std::unique_ptr<ClassifierImpl>> create(std::shared_ptr<ServedModel> served,
+                                                        Task task, ClassifierOptions options);
 
   Result<std::vector<Scored>> score(std::span<const std::string_view> texts, Route route) override;
   [[nodiscard]] Label decide(const Scored& scored, std::span<const double> bias) const override;
@@ -44,7 +42,7 @@ class ClassifierImpl final : public Classifier {
   [[nodiscard]] ClassifierCounters counters() const override { return counters_; }
 
  private:
-  ClassifierImpl(LoadedModel& loaded, Task task, ClassifierOptions options);
+  ClassifierImpl(std::shared_ptr<ServedModel> served, Task task, ClassifierOptions options);
 
   // The start, in classifier_start.cc.
   Result<void> choose_surface();
@@ -70,12 +68,13 @@ class ClassifierImpl final : public Classifier {
   Result<std::vector<PromptPart>> parts_of(const prompt::EncodedText& encoded,
                                            std::string_view text, Route route) const;
   Result<Scored> combine(const prompt::EncodedText& encoded,
-                         std::span<const PartScores> scores) const;
+                         std::span<const decode::LabelScores> scores) const;
   Result<void> rescore_near_ties(std::span<const std::string_view> texts,
                                  std::vector<Scored>& results);
   [[nodiscard]] std::vector<TokenPiece> pieces(TokenSpan tokens) const;
 
-  LoadedModel& loaded_;
+  std::shared_ptr<ServedModel> served_;
+  LoadedModel& loaded_;  // Of served_.
   Task task_;
   ClassifierOptions options_;
   std::optional<LabelSurface> surface_;  // As chosen; empty: as the task says.
@@ -87,7 +86,6 @@ class ClassifierImpl final : public Classifier {
   std::optional<TextScorer> scorer_;
   std::vector<double> content_free_;  // For pmi: raw log probabilities after an empty text.
   double band_ = 0;                   // Near ties within this many nats; 0 where exact.
-  PassTuner tuner_;
   ClassifierReport report_;
   ClassifierCounters counters_;
 };

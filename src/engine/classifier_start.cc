@@ -59,9 +59,13 @@ std::string name_of(Normalise normalise) {
 
 }  // namespace
 
-Result<std::unique_ptr<ClassifierImpl>> ClassifierImpl::create(LoadedModel& loaded, Task task,
+Result<std::unique_ptr<ClassifierImpl>> ClassifierImpl::create(std::shared_ptr<ServedModel> served,
+                                                               Task task,
                                                                ClassifierOptions options) {
-  std::unique_ptr<ClassifierImpl> made(new ClassifierImpl(loaded, std::move(task), options));
+  using Made = std::unique_ptr<ClassifierImpl>;
+  Made made(new ClassifierImpl(std::move(served), std::move(task), std::move(options)));
+  if (made->options_.tenant.starts_with('\0'))
+    return failure(ErrorCode::kInvalidArgument, "tenant: a name must not begin with NUL");
   INCIPIT_TRY(made->decision_, policy::LabelDecision::create(made->task_));
   if (made->task_.options.label_surface == LabelSurface::kAuto) {
     INCIPIT_TRY_VOID(made->choose_surface());
@@ -93,7 +97,8 @@ Result<void> ClassifierImpl::build_prompt(std::optional<LabelSurface> surface) {
     tokens_max_ = tokens_that_fit();
     INCIPIT_TRY(prompt_, make_prompt(task_));
   }
-  scorer_.emplace(*loaded_.runtime, tree_ ? &*tree_ : nullptr, answers_ ? &*answers_ : nullptr);
+  scorer_.emplace(served_->scheduler(), loaded_.runtime->limits().context_tokens, options_.tenant,
+                  tree_ ? &*tree_ : nullptr, answers_ ? &*answers_ : nullptr);
   const auto begin = std::chrono::steady_clock::now();
   INCIPIT_TRY_VOID(scorer_->set_prefix(prompt_->prefix()));
   report_.ms_prefix =
@@ -239,7 +244,7 @@ Result<void> ClassifierImpl::check_tail(const decode::LabelTree& tree, std::size
   INCIPIT_TRY(const auto parts,
               parts_of(prompt_->encode(example->text), example->text, Route::kBatched));
   if (parts.empty()) return {};
-  INCIPIT_TRY(const auto scores, scorer_->score(std::span(parts).first(1), 0));
+  INCIPIT_TRY(const auto scores, scorer_->score(std::span(parts).first(1)));
   if (!scores.front().error.empty()) return {};
   double tail = -std::numeric_limits<double>::infinity();
   for (std::size_t s = 0; s < tree.surfaces().size(); ++s) {
@@ -318,7 +323,6 @@ void ClassifierImpl::fill_report() {
   }
   for (const std::string& warning : prompt_->warnings()) report_.warnings.push_back(warning);
   report_.ms_load = loaded_.ms_load;
-  report_.pass_rows = tuner_.rows();
 }
 
 }  // namespace incipit::engine

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/generator_impl.h"
 
-#include <algorithm>
 #include <chrono>
 #include <future>
 #include <numeric>
@@ -19,11 +18,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::int64_t kMsPerSecond = 1000;
-
-std::int64_t steady_ms() {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now().time_since_epoch())
-      .count();
-}
 
 Result<model::Role> role_of(const std::string& name) {
   if (name == "system") return model::Role::kSystem;
@@ -93,40 +87,15 @@ class AnswerReader final : public RowReader {
 
 }  // namespace
 
-Result<std::unique_ptr<GeneratorImpl>> GeneratorImpl::create(LoadedModel& loaded,
-                                                             const GeneratorOptions& options) {
-  if (options.jobs_max == 0 || options.queue_max == 0 || options.pass_tokens == 0)
-    return failure(ErrorCode::kInvalidArgument,
-                   "jobs_max, queue_max and pass_tokens must be at least 1");
-  if (options.kv.protected_share < 0 || options.kv.protected_share > 1)
-    return failure(ErrorCode::kInvalidArgument, "kv.protected_share must lie between 0 and 1");
-  std::unique_ptr<store::StateFolder> folder;
-  if (!options.kv.folder.empty()) {
-    INCIPIT_TRY(folder, store::StateFolder::open({.path = options.kv.folder,
-                                                  .fingerprint = loaded.runtime->fingerprint(),
-                                                  .bytes_max = options.kv.folder_bytes,
-                                                  .on_event = options.on_event}));
-  }
-  return std::unique_ptr<GeneratorImpl>(new GeneratorImpl(loaded, std::move(folder), options));
-}
-
-GeneratorImpl::GeneratorImpl(LoadedModel& loaded, std::unique_ptr<store::StateFolder> folder,
-                             const GeneratorOptions& options)
-    : loaded_(loaded),
-      cells_(loaded.runtime->limits().cells),
-      cell_bytes_(loaded.runtime->limits().cell_bytes),
-      exact_(loaded.runtime->limits().exact),
-      special_(loaded.tokenizer->special_tokens(), loaded.tokenizer->chat_template()),
-      prompt_text_(*loaded.tokenizer, special_),
-      folder_(std::move(folder)),
-      cache_(*loaded.runtime, folder_.get(), options.kv, steady_ms),
-      fragments_(options.kv.passage_bytes),
-      scheduler_(*loaded.runtime, cache_,
-                 {.jobs_max = options.jobs_max,
-                  .rows_max = options.pass_tokens,
-                  .rows_max_alone = std::max<std::size_t>(options.pass_tokens, 1024),
-                  .drafts = options.drafts},
-                 options.queue_max, &fragments_) {}
+GeneratorImpl::GeneratorImpl(std::shared_ptr<ServedModel> served)
+    : served_(std::move(served)),
+      loaded_(served_->loaded()),
+      scheduler_(served_->scheduler()),
+      cells_(loaded_.runtime->limits().cells),
+      cell_bytes_(loaded_.runtime->limits().cell_bytes),
+      exact_(loaded_.runtime->limits().exact),
+      special_(loaded_.tokenizer->special_tokens(), loaded_.tokenizer->chat_template()),
+      prompt_text_(*loaded_.tokenizer, special_) {}
 
 Job GeneratorImpl::job_of(const PromptRequest& request, TokenVector tokens) const {
   return {.tenant = request.tenant,
@@ -155,7 +124,6 @@ Result<TokenVector> GeneratorImpl::tokens(const PromptRequest& request) {
     INCIPIT_TRY(const model::Role role, role_of(turn.role));
     messages.push_back({.role = role, .content = turn.content});
   }
-  const std::scoped_lock lock(template_mutex_);
   INCIPIT_TRY(const model::RenderedChat chat, loaded_.chat_template->render(messages, {}));
   return prompt_text_.encode(chat, {}, SpecialTextPolicy::kNeutralise);
 }

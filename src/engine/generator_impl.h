@@ -7,27 +7,20 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "engine/loaded_model.h"
-#include "engine/scheduler.h"
+#include "engine/served_model.h"
 #include "incipit/generator.h"
-#include "kv/fragment_cache.h"
-#include "kv/prefix_cache.h"
 #include "prompt/prompt_text.h"
 #include "prompt/special_text.h"
-#include "store/state_folder.h"
 
 namespace incipit::engine {
 
 class GeneratorImpl final : public Generator {
  public:
-  // `loaded` must outlive the generator, and belongs to it as long as it lives.
-  static Result<std::unique_ptr<GeneratorImpl>> create(LoadedModel& loaded,
-                                                       const GeneratorOptions& options);
+  explicit GeneratorImpl(std::shared_ptr<ServedModel> served);
 
   Result<Generated> generate(const GenerateRequest& request) override;
   Result<ContinuationScores> score(const ScoreRequest& request) override;
@@ -49,21 +42,16 @@ class GeneratorImpl final : public Generator {
   [[nodiscard]] bool exact() const override { return exact_; }
 
  private:
-  GeneratorImpl(LoadedModel& loaded, std::unique_ptr<store::StateFolder> folder,
-                const GeneratorOptions& options);
   Job job_of(const PromptRequest& request, TokenVector tokens) const;
 
-  LoadedModel& loaded_;
+  std::shared_ptr<ServedModel> served_;
+  LoadedModel& loaded_;  // Of served_, like the next.
+  Scheduler& scheduler_;
   std::size_t cells_;
   std::size_t cell_bytes_;
   bool exact_;
   prompt::SpecialText special_;
   prompt::PromptText prompt_text_;
-  std::mutex template_mutex_;                   // The Jinja engine takes one thread at a time.
-  std::unique_ptr<store::StateFolder> folder_;  // Null where there is none.
-  kv::PrefixCache cache_;
-  kv::FragmentCache fragments_;
-  Scheduler scheduler_;  // Last: its thread uses the others.
 };
 
 }  // namespace incipit::engine

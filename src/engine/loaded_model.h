@@ -5,12 +5,13 @@
 // OpenVINO runs what its graph builder knows; libllama the rest, or where it was asked for.
 // Everything that a start needs stands here in one function, with its time. The second start of
 // a model finds its weights, hash and proof in the cache directory.
-// Confined to one thread at a time.
+// The runtime is confined to one thread at a time; the rest may be read by any.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <semaphore>
 #include <string>
 
 #include "incipit/options.h"
@@ -41,6 +42,7 @@ struct LoadedModel {
   std::unique_ptr<model::PreparedWeights> weights;  // Null with libllama.
   std::unique_ptr<model::Runtime> runtime;
   model::OpenVinoRuntime* openvino = nullptr;  // `runtime`, where it is that one.
+  std::binary_semaphore is_unserved{1};        // Taken by the ServedModel that runs it.
 };
 
 // Errors: as Engine::open().

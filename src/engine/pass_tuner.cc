@@ -6,18 +6,17 @@
 namespace incipit::engine {
 namespace {
 
-constexpr std::size_t kSizes[] = {256, 512, 1024};
+constexpr std::size_t kFactors[] = {1, 2, 4};
 constexpr std::size_t kTrials = 2;    // The first pass of a size also compiles kernels.
 constexpr double kWorthwhile = 0.98;  // A larger pass must save 2 % to be worth its memory.
 
 }  // namespace
 
-PassTuner::PassTuner(std::size_t rows_max) {
-  for (const std::size_t rows : kSizes) {
-    if (rows <= rows_max) sizes_.push_back({.rows = rows, .trials = 0, .ms_per_row = 0});
+PassTuner::PassTuner(std::size_t rows_least, std::size_t rows_most) {
+  for (const std::size_t factor : kFactors) {
+    if (factor == 1 || rows_least * factor <= rows_most)
+      sizes_.push_back({.rows = rows_least * factor, .trials = 0, .ms_per_row = 0});
   }
-  if (sizes_.empty())
-    sizes_.push_back({.rows = std::max<std::size_t>(rows_max, 1), .trials = 0, .ms_per_row = 0});
 }
 
 void PassTuner::record(std::size_t rows, double ms) {

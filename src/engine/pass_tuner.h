@@ -15,8 +15,8 @@ namespace incipit::engine {
 
 class PassTuner {
  public:
-  // `rows_max`: what memory allows.
-  explicit PassTuner(std::size_t rows_max);
+  // Tries `rows_least`, twice and four times as many, up to `rows_most`.
+  PassTuner(std::size_t rows_least, std::size_t rows_most);
 
   // Rows that the next pass should have.
   [[nodiscard]] std::size_t rows() const { return sizes_[current_].rows; }

@@ -18,7 +18,7 @@ std::size_t settled_rows(PassTuner& tuner, const std::function<double(std::size_
 }
 
 TEST(PassTuner, GrowsWhileLargerPassesAreCheaperPerRow) {
-  PassTuner tuner(4096);
+  PassTuner tuner(256, 4096);
   EXPECT_EQ(tuner.rows(), 256U);
   EXPECT_EQ(
       settled_rows(tuner, [](std::size_t rows) { return 1.0 + 100.0 / static_cast<double>(rows); }),
@@ -26,29 +26,27 @@ TEST(PassTuner, GrowsWhileLargerPassesAreCheaperPerRow) {
 }
 
 TEST(PassTuner, GoesBackToTheSizeThatWasBest) {
-  PassTuner tuner(4096);
+  PassTuner tuner(256, 4096);
   EXPECT_EQ(settled_rows(tuner,
                          [](std::size_t rows) {
                            return rows == 1024 ? 3.0 : rows == 512 ? 1.0 : 2.0;
                          }),
             512U);
-  PassTuner steady(4096);
+  PassTuner steady(256, 4096);
   EXPECT_EQ(settled_rows(steady, [](std::size_t) { return 1.0; }), 256U) << "no gain, no memory";
 }
 
 TEST(PassTuner, KeepsToWhatMemoryAllows) {
-  PassTuner tuner(600);
+  PassTuner tuner(256, 600);
   EXPECT_EQ(settled_rows(tuner, [](std::size_t rows) { return 1.0 / static_cast<double>(rows); }),
             512U);
-  PassTuner tiny(40);
+  PassTuner tiny(40, 20);
   EXPECT_EQ(settled_rows(tiny, [](std::size_t) { return 1.0; }), 40U);
-  PassTuner none(0);
-  EXPECT_EQ(none.rows(), 1U);
 }
 
 // The last pass of a file is small, and one with a giant ticket is large.
 TEST(PassTuner, LearnsNothingFromPassesOfAnotherSize) {
-  PassTuner tuner(4096);
+  PassTuner tuner(256, 4096);
   for (int i = 0; i < 50; ++i) {
     tuner.record(3, 1000);
     tuner.record(2000, 1000);
@@ -58,7 +56,7 @@ TEST(PassTuner, LearnsNothingFromPassesOfAnotherSize) {
 
 // The first pass of a size is slow for a reason of its own: the better of two counts.
 TEST(PassTuner, ForgivesTheFirstPassOfASize) {
-  PassTuner tuner(4096);
+  PassTuner tuner(256, 4096);
   tuner.record(256, 256 * 9.0);
   tuner.record(256, 256 * 1.0);
   EXPECT_EQ(tuner.rows(), 512U);
@@ -69,7 +67,7 @@ TEST(PassTuner, ForgivesTheFirstPassOfASize) {
 
 // Once it has settled, a busy machine does not move it.
 TEST(PassTuner, StaysSettled) {
-  PassTuner tuner(600);
+  PassTuner tuner(256, 600);
   settled_rows(tuner, [](std::size_t rows) { return 1.0 / static_cast<double>(rows); });
   EXPECT_EQ(settled_rows(tuner, [](std::size_t) { return 100.0; }), 512U);
 }

@@ -9,25 +9,31 @@
 namespace incipit::engine {
 namespace {
 
-// Tells the scheduler when a job is over, before its caller hears of it: whoever was told may
-// submit the next one.
+// Holds its call's place in the queue until the job is over, and no longer: whoever is told of the
+// end may submit the next one.
 class CountedReader final : public RowReader {
  public:
-  CountedReader(std::unique_ptr<RowReader> reader, std::function<void()> on_finish)
-      : reader_(std::move(reader)), on_finish_(std::move(on_finish)) {}
+  CountedReader(std::unique_ptr<RowReader> reader, std::shared_ptr<void> place)
+      : reader_(std::move(reader)), place_(std::move(place)) {}
 
   Result<std::optional<Token>> read(const model::Logits& logits, std::size_t first_row,
                                     std::size_t rows) override {
     return reader_->read(logits, first_row, rows);
   }
+  std::vector<decode::Branch> branches_below(std::size_t id) override {
+    return reader_->branches_below(id);
+  }
+  void read_branch(std::size_t id, const model::Logits& logits, std::size_t first_row) override {
+    reader_->read_branch(id, logits, first_row);
+  }
   void finish(Result<JobReport> report) override {
-    on_finish_();
+    place_.reset();
     reader_->finish(std::move(report));
   }
 
  private:
   std::unique_ptr<RowReader> reader_;
-  std::function<void()> on_finish_;
+  std::shared_ptr<void> place_;
 };
 
 }  // namespace
@@ -53,11 +59,13 @@ void Scheduler::push(Order order) {
 }
 
 Result<Batcher::JobId> Scheduler::submit(Job job) {
-  job.reader = std::make_unique<CountedReader>(std::move(job.reader), [this] {
-    const std::scoped_lock lock(mutex_);
-    --unfinished_;
-  });
-  Batcher::JobId id = 0;
+  std::vector<Job> jobs;
+  jobs.push_back(std::move(job));
+  return submit(std::move(jobs));
+}
+
+Result<Batcher::JobId> Scheduler::submit(std::vector<Job> jobs) {
+  Batcher::JobId first = 0;
   {
     const std::scoped_lock lock(mutex_);
     if (unfinished_ >= queue_max_) {
@@ -65,12 +73,19 @@ Result<Batcher::JobId> Scheduler::submit(Job job) {
                      "the queue is full: " + std::to_string(unfinished_) + " requests wait or run");
     }
     ++unfinished_;
-    id = next_id_++;
-    orders_.emplace_back(
-        [id, job = std::move(job)](Batcher& batcher) mutable { batcher.add(id, std::move(job)); });
+    first = next_id_;
+    next_id_ += jobs.size();
   }
-  changed_.notify_one();
-  return id;
+  std::shared_ptr<void> place(nullptr, [this](void*) {
+    const std::scoped_lock lock(mutex_);
+    --unfinished_;
+  });
+  for (Job& job : jobs) job.reader = std::make_unique<CountedReader>(std::move(job.reader), place);
+  place.reset();
+  push([first, jobs = std::move(jobs)](Batcher& batcher) mutable {
+    for (std::size_t i = 0; i < jobs.size(); ++i) batcher.add(first + i, std::move(jobs[i]));
+  });
+  return first;
 }
 
 void Scheduler::cancel(Batcher::JobId id) {

@@ -32,8 +32,10 @@ class Scheduler {
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
 
-  // Errors: kResourceExhausted if `queue_max` jobs are unfinished. Thread-safe, like all below.
+  // Errors: kResourceExhausted if `queue_max` calls are unfinished. Thread-safe, like all below.
   Result<Batcher::JobId> submit(Job job);
+  // Jobs of one call, which waits for all of them. Gives the id of the first; they ascend.
+  Result<Batcher::JobId> submit(std::vector<Job> jobs);
   // Within one pass. A job that is over already is left in peace.
   void cancel(Batcher::JobId id);
   // Runs `act` on the model's thread between two passes and waits for it.
@@ -50,7 +52,7 @@ class Scheduler {
   std::mutex mutex_;
   std::condition_variable_any changed_;
   std::vector<Order> orders_;   // Guarded by mutex_.
-  std::size_t unfinished_ = 0;  // Guarded by mutex_.
+  std::size_t unfinished_ = 0;  // Calls; guarded by mutex_.
   Batcher::JobId next_id_ = 1;  // Guarded by mutex_.
   Batcher batcher_;             // Of the model's thread.
   std::jthread thread_;         // Last: ends before what it uses.

@@ -2,25 +2,27 @@
 //
 // Scores encoded texts of one task: a tree of labels, or a yes/no question for each label.
 //
+//     PromptPart --Job--> Scheduler, among the jobs of others --PromptScorer--> LabelScores
+//
 // This is where a route is chosen: the same tokens, with or without the shared prefix, one text
-// or many in a pass. The results are the same to the bit where the runtime is exact.
-// Confined to one thread.
+// or many at once. The results are the same to the bit where the runtime is exact.
+// Confined to one thread at a time.
 #pragma once
 
 #include <cstddef>
-#include <optional>
+#include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "decode/label_scorer.h"
 #include "decode/label_tree.h"
+#include "decode/prompt_scorer.h"
 #include "decode/question_scorer.h"
-#include "incipit/engine.h"
+#include "engine/scheduler.h"
 #include "incipit/result.h"
-#include "model/runtime.h"
-#include "prompt/task_prompt.h"
+#include "incipit/types.h"
 
 namespace incipit::engine {
 
@@ -31,23 +33,25 @@ struct PromptPart {
   std::vector<TokenVector> questions;
 };
 
-struct PartScores {
-  std::string error;
-  std::vector<double> raw;           // By label.
-  std::vector<double> surfaces;      // By scored surface; in a multi-label task the log odds.
-  std::vector<double> first_tokens;  // By scored surface, of its first token alone.
-  double mass = 0;
+struct ScoringCounters {
+  std::uint64_t passes = 0;  // While texts were in the model.
+  std::uint64_t tokens = 0;  // Given to the model for them.
 };
 
 class TextScorer {
  public:
-  // `tree` is empty in a multi-label task, where `answers` hold yes and no. Both must outlive
-  // the scorer, and so must the runtime.
-  TextScorer(model::Runtime& runtime, const decode::LabelTree* tree,
-             const decode::AnswerTokens* answers)
-      : runtime_(runtime), tree_(tree), answers_(answers) {}
+  // `tree` is null in a multi-label task, where `answers` hold yes and no. All must outlive the
+  // scorer. `context_tokens` is the runtime's.
+  TextScorer(Scheduler& scheduler, std::size_t context_tokens, std::string tenant,
+             const decode::LabelTree* tree, const decode::AnswerTokens* answers)
+      : scheduler_(scheduler),
+        context_tokens_(context_tokens),
+        tenant_(std::move(tenant)),
+        tree_(tree),
+        answers_(answers) {}
 
-  // Computes the prefix that parts may share.
+  // Computes the prefix that parts may share, unless it is cached.
+  // Errors: of the model; kResourceExhausted for one beyond the cells.
   Result<void> set_prefix(TokenSpan prefix);
 
   // Scores another tree from here on, over the same prefix; returns the one before.
@@ -55,30 +59,23 @@ class TextScorer {
     return std::exchange(tree_, tree);
   }
 
-  // One result for each part, in order; `rows_max` bounds a pass, 0 leaves it to memory. A whole
-  // prompt that finds no room beside the prefix takes its cells; the next part that shares the
-  // prefix computes it again.
-  Result<std::vector<PartScores>> score(std::span<const PromptPart> parts, std::size_t rows_max);
+  // One result for each part, in order. A part that does not fit into the cells or the context is
+  // "too_long" and harms no other.
+  // Errors: kInvalidArgument for a part without tokens; what the queue and the model report.
+  Result<std::vector<decode::LabelScores>> score(std::span<const PromptPart> parts);
 
-  [[nodiscard]] const decode::PassCounters& counters() const { return counters_; }
+  [[nodiscard]] const ScoringCounters& counters() const { return counters_; }
 
  private:
-  void count(const decode::PassCounters& counters);
-  Result<void> hold_prefix();
-  Result<std::vector<PartScores>> score_beside_prefix(std::span<const PromptPart> parts,
-                                                      std::size_t rows_max);
-  Result<std::vector<PartScores>> score_tree(std::span<const decode::ScorePrompt> prompts,
-                                             decode::PassLimits limits);
-  Result<std::vector<PartScores>> score_questions(std::span<const decode::ScorePrompt> prompts,
-                                                  std::span<const PromptPart> parts,
-                                                  decode::PassLimits limits);
+  Result<Job> job_of(const PromptPart& part, std::unique_ptr<decode::PromptScorer>& scorer) const;
 
-  model::Runtime& runtime_;
+  Scheduler& scheduler_;
+  std::size_t context_tokens_;
+  std::string tenant_;
   const decode::LabelTree* tree_;
   const decode::AnswerTokens* answers_;
-  TokenVector prefix_tokens_;
-  std::optional<model::Sequence> prefix_;  // Empty while a whole prompt needed its cells.
-  decode::PassCounters counters_;
+  TokenVector prefix_;
+  ScoringCounters counters_;
 };
 
 }  // namespace incipit::engine

@@ -60,8 +60,10 @@ void PrefixCache::touch_files(Node& node) {
 
 bool PrefixCache::write_one(Node& node) {
   unwritten_.erase(&node);
-  const bool is_shelved = node.saved && node.saved->end == node.depth;
-  if (!is_shelved && !node.is_live) return false;  // The upper part of a split has no bytes alone.
+  // The upper part of a split has no bytes alone, and what the folder forgot has none at all.
+  const bool is_shelved =
+      node.saved && node.saved->end == node.depth && !node.saved->bytes().empty();
+  if (!is_shelved && !node.is_live) return false;
   const auto cells =
       node.is_live ? runtime_.save(RadixTree::sequence_of(node).id(), node.begin(), node.depth)
                    : Result<std::vector<std::byte>>(node.saved->bytes());

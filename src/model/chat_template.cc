@@ -9,6 +9,7 @@
 #include <charconv>
 #include <ctime>
 #include <exception>
+#include <mutex>
 #include <optional>
 #include <utility>
 
@@ -176,6 +177,8 @@ Result<RenderedChat> ChatTemplate::render(std::span<const ChatMessage> messages,
     return failure(ErrorCode::kInvalidArgument,
                    "template_date: \"" + options.date + "\" is no date; write it as YYYY-MM-DD");
   }
+  static std::mutex local_time;  // The Jinja engine asks the C library for it.
+  const std::scoped_lock lock(local_time);
   try {
     jinja::context context(source_.jinja);
     context.current_time = *noon;

@@ -11,7 +11,7 @@
 // the date gets RenderOptions::date at noon, so that a prefix stays the same tomorrow.
 //
 // Templates come from the model file or the operator, never from a client.
-// Confined to one thread at a time: the Jinja engine asks the C library for the local time.
+// Thread-safe once open; the process renders one at a time.
 #pragma once
 
 #include <cstddef>

@@ -159,7 +159,8 @@ TEST_F(GeneratorOnModel, FilesOutliveTheProcessAndGiveTheSameBits) {
   };
   ask(501);
   ask(502);
-  const auto second = engine_->generator(options);
+  const auto other = must(Engine::open({.model = test::smollm_path(), .ctx_size = 1024}));
+  const auto second = other->generator(options);
   ASSERT_FALSE(second) << "a folder has one owner";
   EXPECT_NE(second.error().message.find(options.kv.folder), std::string::npos);
   open(1024, options);
