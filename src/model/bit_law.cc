@@ -9,6 +9,7 @@
 #include <sstream>
 #include <vector>
 
+#include "base/check.h"
 #include "base/file.h"
 
 namespace incipit::model {
@@ -47,37 +48,40 @@ Result<Trace> whole_trace(OpenVinoRuntime& runtime, TokenSpan tokens,
   return trace;
 }
 
+// The pieces that a prompt is cut into: lone tokens, one of them among strangers, and every small
+// number of rows, since the fewest rows are not always those that take another kernel.
+struct Cut {
+  std::uint32_t size = 0;
+  bool among_strangers = false;
+};
+constexpr Cut kCuts[] = {{6}, {1}, {1, true}, {2}, {3}, {4}, {7}};
+
 // `past` tokens, and behind them the kPromptTokens that are cut.
 Result<bool> keeps_the_law_behind(OpenVinoRuntime& runtime, std::size_t past) {
   const TokenVector tokens = test_tokens(past + kPromptTokens, 11, runtime.limits().vocabulary);
   const TokenVector stranger = test_tokens(9, 4242, runtime.limits().vocabulary);
-  // Cuts that meet every rule: a small first piece, a lone token, a lone token among strangers, and
-  // a rest that is a pass of its own.
-  const auto first = static_cast<std::uint32_t>(past);
-  const std::uint32_t watched[] = {first + 5, first + 6, first + kPromptTokens - 1};
-  INCIPIT_TRY(const Trace whole, whole_trace(runtime, tokens, watched));
+  std::vector<std::uint32_t> ends;
+  for (auto end = static_cast<std::uint32_t>(past); const Cut& cut : kCuts)
+    ends.push_back((end += cut.size) - 1);
+  INCIPIT_CHECK(ends.back() + 1 == tokens.size(), "the pieces are not the prompt");
+  INCIPIT_TRY(const Trace whole, whole_trace(runtime, tokens, ends));
 
-  INCIPIT_TRY(const Sequence cut, Sequence::create(runtime));
+  INCIPIT_TRY(const Sequence sequence, Sequence::create(runtime));
   INCIPIT_TRY(const Sequence other, Sequence::create(runtime));
   std::vector<float> logits;
-  const auto run = [&](std::size_t begin, std::size_t end, bool among) -> Result<void> {
-    const std::uint32_t last = static_cast<std::uint32_t>(end - begin) - 1;
-    const Step steps[] = {{.sequence = cut.id(),
-                           .tokens = TokenSpan(tokens).subspan(begin, end - begin),
+  std::size_t begin = 0;
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    const auto last = static_cast<std::uint32_t>(ends[i] - begin);
+    const Step steps[] = {{.sequence = sequence.id(),
+                           .tokens = TokenSpan(tokens).subspan(begin, last + 1),
                            .logits_rows = {&last, 1}},
                           {.sequence = other.id(), .tokens = stranger, .logits_rows = {}}};
-    INCIPIT_TRY(const Logits result, runtime.evaluate(std::span(steps).first(among ? 2 : 1)));
+    INCIPIT_TRY(const Logits result,
+                runtime.evaluate(std::span(steps).first(kCuts[i].among_strangers ? 2 : 1)));
     logits.insert(logits.end(), result.values.begin(), result.values.end());
-    return {};
-  };
-  INCIPIT_TRY_VOID(run(0, past + 6, false));
-  INCIPIT_TRY_VOID(run(past + 6, past + 7, false));
-  INCIPIT_TRY_VOID(run(past + 7, past + 8, true));
-  INCIPIT_TRY_VOID(run(past + 8, tokens.size(), false));
-  const std::size_t width = runtime.limits().vocabulary;
-  logits.erase(logits.begin() + static_cast<std::ptrdiff_t>(2 * width),
-               logits.begin() + static_cast<std::ptrdiff_t>(3 * width));  // Row 7 is not watched.
-  INCIPIT_TRY(const auto cells, runtime.save(cut.id(), 0, tokens.size()));
+    begin = ends[i] + 1;
+  }
+  INCIPIT_TRY(const auto cells, runtime.save(sequence.id(), 0, tokens.size()));
   return same_bits(logits, whole.logits) && cells == whole.cells;
 }
 
