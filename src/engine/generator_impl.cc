@@ -12,6 +12,7 @@
 #include "decode/stop_strings.h"
 #include "engine/text_reader.h"
 #include "model/token_sampler.h"
+#include "store/fingerprint_parts.h"
 
 namespace incipit::engine {
 namespace {
@@ -102,10 +103,12 @@ Result<std::unique_ptr<GeneratorImpl>> GeneratorImpl::create(LoadedModel& loaded
     return failure(ErrorCode::kInvalidArgument, "kv.protected_share must lie between 0 and 1");
   std::unique_ptr<store::StateFolder> folder;
   if (!options.kv.folder.empty()) {
-    INCIPIT_TRY(folder, store::StateFolder::open({.path = options.kv.folder,
-                                                  .fingerprint = loaded.runtime->fingerprint(),
-                                                  .bytes_max = options.kv.folder_bytes,
-                                                  .on_event = options.on_event}));
+    INCIPIT_TRY(folder, store::StateFolder::open(
+                            {.path = options.kv.folder,
+                             .fingerprint = loaded.runtime->fingerprint(),
+                             .parts = store::parts_text(loaded.runtime->fingerprint_parts()),
+                             .bytes_max = options.kv.folder_bytes,
+                             .on_event = options.on_event}));
   }
   return std::unique_ptr<GeneratorImpl>(new GeneratorImpl(loaded, std::move(folder), options));
 }
