@@ -43,7 +43,8 @@ std::string parts_text(std::span<const model::FingerprintPart> parts) {
   for (const auto& [name, value] : parts) {
     std::string field = plain(value);
     std::ranges::replace(field, ';', ',');
-    text += (text.empty() ? "" : ";") + name + "=" + field;
+    if (!text.empty()) text += ';';
+    text.append(name).append("=").append(field);
   }
   return text.substr(0, kTextMax);
 }
