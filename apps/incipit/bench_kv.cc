@@ -29,7 +29,8 @@ namespace {
 constexpr const char* kDescription =
     "Times the KV prefix cache: the first token after a long prefix, computed and cached on each "
     "level; five prefixes in room for four; 64 callers with one new prefix; requests to four "
-    "prefixes in turn. Every cached first token is compared with the computed one, to the last "
+    "prefixes in turn, also while files are written. Every cached first token is compared with the "
+    "computed one, to the last "
     "bit.";
 
 constexpr const char* kFooter =
@@ -45,6 +46,7 @@ constexpr std::size_t kThrashRoom = 4;
 constexpr std::size_t kTurns = 4;  // Prefixes that requests take turns at.
 constexpr std::size_t kTurnPrefix = 500;
 constexpr std::size_t kRequestsOfTurn = 16;
+constexpr std::size_t kRequests = kTurns * kRequestsOfTurn;
 constexpr std::size_t kAnswerTokens = 20;
 
 struct BenchKvFlags {
@@ -59,7 +61,8 @@ struct BenchKvFlags {
   }
 };
 
-const std::vector<std::string> kParts{"first-token", "thrash", "crowd", "turns", "memory", "files"};
+const std::vector<std::string> kParts{"first-token", "thrash", "crowd",  "turns",
+                                      "memory",      "files",  "writing"};
 
 using Clock = std::chrono::steady_clock;
 
@@ -140,15 +143,21 @@ class BenchKv {
     return {};
   }
 
+  [[nodiscard]] bool has_room_for_turns() {
+    constexpr std::size_t kCells =
+        kTurns * kTurnPrefix + kRequests * (kNewTokens + kAnswerTokens + 64);
+    if (kCells <= generator_.cells()) return true;
+    print("\n%zu requests in turn do not fit into --ctx-size\n", kRequests);
+    return false;
+  }
+
+  struct Turns {
+    double ms = 0;
+    std::size_t tokens = 0;  // Of the answers.
+  };
   // What a server does: requests to several prefixes, interleaved, each with an answer to write.
-  Result<void> turns() {
-    constexpr std::size_t kRequests = kTurns * kRequestsOfTurn;
-    if (kTurns * kTurnPrefix + kRequests * (kNewTokens + kAnswerTokens + 64) > generator_.cells()) {
-      print("\n%zu requests in turn do not fit into --ctx-size\n", kRequests);
-      return {};
-    }
-    generator_.drop("", {});
-    const std::uint64_t rows = generator_.counters().rows;
+  // `seed`: of the prefixes.
+  Result<Turns> ask_in_turn(std::uint64_t seed) {
     std::vector<Result<Generated>> answers(kRequests);
     const auto start = Clock::now();
     {
@@ -156,20 +165,27 @@ class BenchKv {
       for (std::size_t i = 0; i < kRequests; ++i)
         callers.emplace_back([&, i] {
           answers[i] =
-              ask(some_tokens(900 + i % kTurns, kTurnPrefix), 500 + i, true, kAnswerTokens);
+              ask(some_tokens(seed + i % kTurns, kTurnPrefix), 500 + i, true, kAnswerTokens);
         });
     }
-    const double ms = ms_since(start);
-    std::size_t written = 0;
+    Turns turns{.ms = ms_since(start)};
     for (const auto& answer : answers) {
       INCIPIT_TRY_VOID(answer);
-      written += answer->tokens.size();
+      turns.tokens += answer->tokens.size();
     }
+    return turns;
+  }
+
+  Result<void> turns() {
+    if (!has_room_for_turns()) return {};
+    generator_.drop("", {});
+    const std::uint64_t rows = generator_.counters().rows;
+    INCIPIT_TRY(const Turns turns, ask_in_turn(900));
     print(
         "\n%zu requests at once, in turn to %zu new prefixes of %zu tokens, each with %zu new "
         "tokens: %.0f ms, %.2f requests/s; %zu answer tokens of %zu, %llu rows\n",
-        kRequests, kTurns, kTurnPrefix, kNewTokens, ms, 1000.0 * kRequests / ms, written,
-        kRequests * kAnswerTokens,
+        kRequests, kTurns, kTurnPrefix, kNewTokens, turns.ms, 1000.0 * kRequests / turns.ms,
+        turns.tokens, kRequests * kAnswerTokens,
         static_cast<unsigned long long>(generator_.counters().rows - rows));
     return {};
   }
@@ -325,6 +341,32 @@ Result<std::size_t> bench_files(const BenchKvFlags& flags, const Surroundings& a
   return different;
 }
 
+// What writing files costs those who are served meanwhile: requests in turn, by generators with
+// and without a folder, one after the other.
+Result<void> bench_writing(const BenchKvFlags& flags, const Surroundings& around, Engine& engine) {
+  std::vector<double> ms[2];
+  KvCounters of_files;
+  for (std::size_t round = 0; round < flags.rounds; ++round) {
+    for (const bool has_files : {false, true}) {
+      const Scratch folder;
+      GeneratorOptions options;
+      if (has_files) options.kv.folder = folder.path();
+      INCIPIT_TRY(const auto generator, engine.generator(options));
+      BenchKv bench(flags, around, *generator);
+      if (!bench.has_room_for_turns()) return {};
+      INCIPIT_TRY(const auto turns, bench.ask_in_turn(2000 + 10 * round));
+      ms[has_files].push_back(turns.ms);
+      if (has_files) of_files = generator->counters().kv;
+    }
+  }
+  std::fprintf(around.out,
+               "\n%zu requests in turn (median of %zu): %.0f ms without files, %.0f ms while %llu "
+               "states were written\n",
+               kRequests, flags.rounds, median(ms[0]), median(ms[1]),
+               static_cast<unsigned long long>(of_files.written));
+  return {};
+}
+
 Result<std::size_t> measure(const BenchKvFlags& flags, const Surroundings& around) {
   INCIPIT_TRY(EngineOptions options, engine_options(flags.engine));
   options.on_event = notices(around, flags.quiet);
@@ -344,6 +386,7 @@ Result<std::size_t> measure(const BenchKvFlags& flags, const Surroundings& aroun
     INCIPIT_TRY(const std::size_t of_files, bench_files(flags, around, *engine));
     different += of_files;
   }
+  if (flags.wants("writing")) INCIPIT_TRY_VOID(bench_writing(flags, around, *engine));
   return different;
 }
 

@@ -95,9 +95,10 @@ struct KvCounters {
   std::uint64_t too_large = 0;      // Not moved: larger than the level.
   std::uint64_t written = 0;        // Entries written to files.
   std::uint64_t write_errors = 0;
+  std::uint64_t left_unwritten = 0;     // Pushed out of memory before there was a file.
   std::uint64_t lost = 0;               // Saved cells that were missing or damaged.
   std::uint64_t skipped_as_slower = 0;  // Saved cells that were computed instead.
-  std::size_t memory_bytes = 0;         // In use now.
+  std::size_t memory_bytes = 0;         // In use now, with what waits for the disk.
 };
 
 // One file of a folder of KV states, as seen from outside.

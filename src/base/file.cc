@@ -166,15 +166,13 @@ Result<std::string> read_file(const std::string& path, std::size_t bytes_max) {
   }
 }
 
-namespace {
-
-// A device, a pipe or a link such as /dev/stdout: what stands there must stay, so nothing may be
-// renamed over it.
 bool must_stay(const std::string& path) {
   std::error_code ignored;
   const auto status = std::filesystem::symlink_status(path, ignored);
   return std::filesystem::exists(status) && !std::filesystem::is_regular_file(status);
 }
+
+namespace {
 
 Result<void> write_in_place(const std::string& path, std::string_view bytes) {
   INCIPIT_TRY(File file, File::create(path));

@@ -62,6 +62,9 @@ Result<std::string> read_file(const std::string& path, std::size_t bytes_max);
 // a pipe or a link is written in place instead, because a rename would replace it.
 Result<void> write_file(const std::string& path, std::string_view bytes);
 
+// A device, a pipe or a link such as /dev/stdout stands there: nothing may be renamed over it.
+[[nodiscard]] bool must_stay(const std::string& path);
+
 // Makes a directory and its parents.
 Result<void> make_directories(const std::string& path);
 

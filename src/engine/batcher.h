@@ -182,7 +182,9 @@ class Batcher {
     [[nodiscard]] bool is_exact() const { return exact_end == kAll; }
     [[nodiscard]] std::size_t computed() const { return forgotten + sequence.length(); }
     [[nodiscard]] std::size_t left() const { return job.tokens.size() - computed(); }
-    [[nodiscard]] bool is_answering() const { return paths.empty() && left() == 1 && computed() >= prompt_size; }
+    [[nodiscard]] bool is_answering() const {
+      return paths.empty() && left() == 1 && computed() >= prompt_size;
+    }
   };
   using TaskPointer = std::unique_ptr<Task>;
   struct Piece {

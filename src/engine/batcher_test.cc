@@ -349,10 +349,10 @@ TEST_P(AnyMix, GivesTheSameBitsOverRestarts) {
     open(600, options_, limits_, 60'000);
     for (int round = 0; round < 60; ++round) {
       operate();
-      if (random_() % 8 == 0) cache_->write_behind();
+      cache_->write_behind();
     }
     run();
-    for (int i = 0; i < 10; ++i) cache_->write_behind();
+    cache_->finish_writing();
     cache_->check_invariants();
     EXPECT_LE(folder_->bytes(), 60'000U);
     restored += cache_->counters().tokens_restored;

@@ -70,7 +70,8 @@ Result<void> open_openvino(const EngineOptions& options, const model::GgufFile& 
                                             .law = {.rows_min = rows, .logits_rows_min = rows},
                                             .exact = false,
                                             .approximate_reason = "not proved yet",
-                                            .identity = identity}));
+                                            .identity = identity,
+                                            .model = loaded.sha256}));
   loaded.weights->release_pages();
   const std::string key = Sha256()
                               .field(runtime->fingerprint())

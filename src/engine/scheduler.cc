@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/scheduler.h"
 
+#include <chrono>
 #include <future>
 #include <memory>
 #include <optional>
@@ -8,6 +9,9 @@
 
 namespace incipit::engine {
 namespace {
+
+// How long an idle model waits for what its files' thread has done.
+constexpr std::chrono::milliseconds kDiskPause{5};
 
 // Holds its call's place in the queue until the job is over, and no longer: whoever is told of the
 // end may submit the next one.
@@ -107,11 +111,16 @@ void Scheduler::loop(const std::stop_token& stop) {
     std::vector<Order> orders;
     {
       std::unique_lock lock(mutex_);
-      if (!is_busy) changed_.wait(lock, stop, [this] { return !orders_.empty(); });
+      const auto has_orders = [this] { return !orders_.empty(); };
+      if (!is_busy && cache_.is_writing())
+        changed_.wait_for(lock, stop, kDiskPause, has_orders);
+      else if (!is_busy)
+        changed_.wait(lock, stop, has_orders);
       orders.swap(orders_);
     }
     for (Order& order : orders) order(batcher_);
-    is_busy = batcher_.step() || cache_.write_behind();
+    is_busy = batcher_.step();
+    is_busy = cache_.write_behind() || is_busy;
   }
   // Orders that came too late still have a caller that waits.
   std::vector<Order> rest;
@@ -121,8 +130,7 @@ void Scheduler::loop(const std::stop_token& stop) {
   }
   for (Order& order : rest) order(batcher_);
   batcher_.cancel_all();
-  while (cache_.write_behind()) {
-  }
+  cache_.finish_writing();
 }
 
 }  // namespace incipit::engine

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <future>
 #include <memory>
 #include <thread>
@@ -12,6 +13,7 @@
 
 #include "support/fake_runtime.h"
 #include "support/must.h"
+#include "support/temp_dir.h"
 
 namespace incipit::engine {
 namespace {
@@ -123,6 +125,43 @@ TEST_F(SchedulerTest, TheEndTellsEveryCaller) {
   for (auto& future : futures) must(submit({1, 2, 3}, 90'000, future));
   scheduler_.reset();
   for (auto& future : futures) EXPECT_EQ(future.get().report.error().code, ErrorCode::kCancelled);
+}
+
+// One caller decodes without end: the model is never idle.
+TEST_F(SchedulerTest, PrefixesGetFilesWhileTheModelIsBusy) {
+  const test::TempDir dir;
+  const auto folder = must(store::StateFolder::open({.path = dir.path("states"),
+                                                     .fingerprint = runtime_.fingerprint(),
+                                                     .bytes_max = 100'000'000}));
+  kv::PrefixCache cache(runtime_, folder.get(), {}, [] { return 0; });
+  scheduler_ = std::make_unique<Scheduler>(runtime_, cache, BatcherLimits{}, 100);
+  std::future<Answer> endless;
+  must(submit({1, 2, 3}, 99'000, endless));
+  {
+    std::vector<std::jthread> callers;
+    for (Token caller = 0; caller < 4; ++caller) {
+      callers.emplace_back([&, caller] {
+        TokenVector prompt(200, caller);
+        for (Token round = 0; round < 5; ++round) {
+          prompt.back() = round;
+          std::future<Answer> future;
+          must(submit(prompt, 2, future));
+          EXPECT_TRUE(future.get().report);
+        }
+      });
+    }
+  }
+  std::uint64_t written = 0;
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (written < 4 && std::chrono::steady_clock::now() < until) {
+    scheduler_->inspect(
+        [&](kv::PrefixCache& busy, const BatcherCounters&) { written = busy.counters().written; });
+  }
+  EXPECT_GE(written, 4U);
+  EXPECT_EQ(endless.wait_for(std::chrono::seconds(0)), std::future_status::timeout)
+      << "it was idle in between: this proves nothing";
+  scheduler_.reset();
+  endless.get();
 }
 
 }  // namespace

@@ -5,6 +5,8 @@
 #include <chrono>
 #include <utility>
 
+#include "store/fingerprint_parts.h"
+
 namespace incipit::engine {
 namespace {
 
@@ -27,10 +29,12 @@ Result<std::shared_ptr<ServedModel>> ServedModel::open(LoadedModel& loaded,
   Turn turn(&loaded.is_unserved);
   std::unique_ptr<store::StateFolder> folder;
   if (!options.kv.folder.empty()) {
-    INCIPIT_TRY(folder, store::StateFolder::open({.path = options.kv.folder,
-                                                  .fingerprint = loaded.runtime->fingerprint(),
-                                                  .bytes_max = options.kv.folder_bytes,
-                                                  .on_event = options.on_event}));
+    INCIPIT_TRY(folder, store::StateFolder::open(
+                            {.path = options.kv.folder,
+                             .fingerprint = loaded.runtime->fingerprint(),
+                             .parts = store::parts_text(loaded.runtime->fingerprint_parts()),
+                             .bytes_max = options.kv.folder_bytes,
+                             .on_event = options.on_event}));
   }
   using Made = std::shared_ptr<ServedModel>;
   return Made(new ServedModel(loaded, options, std::move(turn), std::move(folder)));

@@ -134,12 +134,16 @@ void PrefixCache::restore_below(const Match& match, Brought& brought) {
     brought.miss = KvMiss::kSlower;
     return;
   }
+  // A match that ends inside an edge restores what it needs of it.
+  if (match.length < match.node->depth) {
+    const TokenVector path = RadixTree::path(*match.node);
+    below.front() = &tree_.insert(match.node->tenant, TokenSpan(path).first(match.length));
+  }
   while (!below.empty() && below.back()->saved && brought.miss == KvMiss::kNone) {
     Node& node = *below.back();
     below.pop_back();
     const std::size_t before = brought.sequence.length();
     brought.miss = restore(node, brought.sequence);
-    if (brought.sequence.length() > match.length) brought.sequence.truncate(match.length);
     brought.restored += brought.sequence.length() - before;
   }
 }
@@ -147,29 +151,48 @@ void PrefixCache::restore_below(const Match& match, Brought& brought) {
 // Appends the node's cells to `sequence`, which holds those before it, and makes the node live.
 KvMiss PrefixCache::restore(Node& node, model::Sequence& sequence) {
   const std::shared_ptr<SavedCells> saved = node.saved;
-  if (!make_room(saved->end - saved->begin + runtime_.limits().fork_cells)) return KvMiss::kNoRoom;
-  const auto start = std::chrono::steady_clock::now();
-  auto whole = model::Sequence::fork(runtime_, sequence.id(), saved->begin);
-  if (!whole) return KvMiss::kNoRoom;
-  const bool is_filed = saved->bytes().empty();
-  if (is_filed && (folder_ == nullptr || !folder_->holds(saved->file))) {
+  const std::vector<store::CellPiece> in_memory = saved->pieces();
+  const store::StateFacts* in_file =
+      in_memory.empty() && folder_ != nullptr ? folder_->find(saved->file) : nullptr;
+  if (in_memory.empty() && in_file == nullptr) {
     unshelve(node);  // The folder needed its room.
     return KvMiss::kEvicted;
   }
-  auto from_file = is_filed ? folder_->read(saved->file) : Result<std::vector<std::byte>>();
-  if (!from_file || !runtime_.restore(whole->id(), is_filed ? *from_file : saved->bytes()) ||
-      whole->length() != saved->end) {
-    ++counters_.lost;
-    unshelve(node);
-    return KvMiss::kLost;
+  std::vector<std::size_t> ends;
+  for (const store::CellPiece& piece : in_memory) ends.push_back(piece.end);
+  if (in_file != nullptr)
+    for (const store::PieceFacts& piece : in_file->pieces) ends.push_back(piece.end);
+  // The pieces that hold the node's cells: a split may have left others before and behind them.
+  const auto first =
+      static_cast<std::size_t>(std::ranges::upper_bound(ends, node.begin()) - ends.begin());
+  const auto last =
+      static_cast<std::size_t>(std::ranges::lower_bound(ends, node.depth) - ends.begin());
+  if (last >= ends.size()) return lose(node);
+  const std::size_t begin = first == 0 ? saved->begin : ends[first - 1];
+  if (!make_room(ends[last] - begin + runtime_.limits().fork_cells)) return KvMiss::kNoRoom;
+  const auto start = std::chrono::steady_clock::now();
+  auto whole = model::Sequence::fork(runtime_, sequence.id(), begin);
+  if (!whole) return KvMiss::kNoRoom;
+  for (std::size_t i = first; i <= last; ++i) {
+    auto read = in_memory.empty() ? folder_->read(saved->file, i)
+                                  : Result<std::vector<std::byte>>(std::vector<std::byte>());
+    if (!read || !runtime_.restore(whole->id(), in_memory.empty() ? *read : *in_memory[i].cells) ||
+        whole->length() != ends[i])
+      return lose(node);
   }
-  break_even_.learn_restore(saved->end - saved->begin, ms_since(start));
+  break_even_.learn_restore(ends[last] - begin, ms_since(start));
   whole->truncate(node.depth);
   auto result = model::Sequence::fork(runtime_, whole->id(), node.depth);
   if (!result) return KvMiss::kNoRoom;
   sequence = std::move(*result);
   tree_.make_live(node, std::move(*whole));
   return KvMiss::kNone;
+}
+
+KvMiss PrefixCache::lose(Node& node) {
+  ++counters_.lost;
+  unshelve(node);
+  return KvMiss::kLost;
 }
 
 KvMiss PrefixCache::reason(const Wanted& wanted, std::size_t matched) {
@@ -226,7 +249,10 @@ void PrefixCache::insert(std::string_view tenant, TokenSpan tokens, model::Seque
   }
   if (is_new) node.use.value = value_of(node);
   if (!node.is_live) tree_.make_live(node, std::move(sequence));
-  for (Node* at = &node; at->parent != nullptr; at = at->parent) rank(*at);
+  for (Node* at = &node; at->parent != nullptr; at = at->parent) {
+    rank(*at);
+    if (wants_file(*at)) unwritten_.insert(at);
+  }
   // An opening that was pushed out and came again has been seen twice.
   if (seen > 0) {
     Node& again = tree_.insert(tenant, tokens.first(seen));
@@ -265,7 +291,14 @@ void PrefixCache::touch(Node& node) {
   if (folder_ != nullptr) touch_files(node);
 }
 
+KvCounters PrefixCache::counters() const {
+  KvCounters counters = counters_;
+  if (folder_ != nullptr) counters.memory_bytes += folder_->waiting_bytes();
+  return counters;
+}
+
 std::size_t PrefixCache::drop(std::string_view tenant, TokenSpan tokens) {
+  settle_files();
   const Match match = tree_.match(tenant, tokens);
   if (match.node == nullptr || match.length < tokens.size()) return 0;
   // Leaf by leaf: with the last child of a node goes what only led to it.
@@ -278,12 +311,15 @@ std::size_t PrefixCache::drop(std::string_view tenant, TokenSpan tokens) {
       if (node.children.empty() && std::ranges::equal(tokens, TokenSpan(path).first(tokens.size())))
         leaves.push_back(&node);
     });
-    if (leaves.empty()) return forgotten;
+    if (leaves.empty()) break;
     for (Node* leaf : leaves) {
       forgotten += leaf->edge.size();
       forget(*leaf, KvMiss::kDropped);
     }
   }
+  // Whoever was told that it is gone does not meet it after a restart.
+  if (folder_ != nullptr) folder_->wait();
+  return forgotten;
 }
 
 std::vector<KvEntry> PrefixCache::entries() {
@@ -294,7 +330,7 @@ std::vector<KvEntry> PrefixCache::entries() {
                        .end = node.depth,
                        .tokens = RadixTree::path(node),
                        .is_live = node.is_live,
-                       .is_in_memory = node.saved && !node.saved->bytes().empty(),
+                       .is_in_memory = node.saved && !node.saved->pieces().empty(),
                        .is_in_file = node.saved && !node.saved->file.empty(),
                        .is_leased = node.leases > 0,
                        .hits = node.use.hits,

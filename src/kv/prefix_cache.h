@@ -11,6 +11,10 @@
 // a restore, which is all or nothing and gives the same bits. A slower level is skipped where
 // computing was measured to be faster.
 //
+// What deserves a file gets one soon, also under load (docs/adr/0013): one state at a time, parents
+// first, a piece of its cells after each pass. The pieces come from a fork, so they are of one
+// moment, and go to the folder's own thread.
+//
 // A cache never makes a request fail: what is lost or damaged is a miss, counted.
 // Confined to the model's thread.
 #pragma once
@@ -19,6 +23,8 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -80,6 +86,7 @@ class PrefixCache {
   // milliseconds.
   PrefixCache(model::Runtime& runtime, store::StateFolder* folder, const KvOptions& options,
               std::function<std::int64_t()> clock_ms);
+  ~PrefixCache() { settle_files(); }
   PrefixCache(const PrefixCache&) = delete;
   PrefixCache& operator=(const PrefixCache&) = delete;
 
@@ -119,15 +126,21 @@ class PrefixCache {
   // Lets every tenant use this opening: what any of them computes of it.
   void publish(TokenVector opening) { public_openings_.push_back(std::move(opening)); }
 
-  // Writes one prefix that is worth it and has no file yet. False where there is none: to be
-  // called while the model has nothing else to do.
+  // A bounded step towards files for what deserves them: takes one piece of cells out of the
+  // runtime, or hears from the disk. To be called after each pass. False where nothing can be done
+  // at present.
   bool write_behind();
+  // The disk has not done all that it was told: write_behind() will have something to do.
+  [[nodiscard]] bool is_writing() const { return saving_.has_value(); }
+  // All the steps, waiting for the disk, until everything that deserves a file has one or the
+  // disk fails.
+  void finish_writing();
 
   // Measured by the caller: `tokens` were computed in `ms`.
   void learn_compute(std::size_t tokens, double ms) { break_even_.learn_compute(tokens, ms); }
 
   [[nodiscard]] std::vector<KvEntry> entries();
-  [[nodiscard]] const KvCounters& counters() const { return counters_; }
+  [[nodiscard]] KvCounters counters() const;
   // Aborts where the books do not agree with the tree. For tests.
   void check_invariants();
 
@@ -138,6 +151,16 @@ class PrefixCache {
     std::size_t restored = 0;
     KvMiss miss = KvMiss::kNone;
   };
+  // The state that is on its way to a file, out of the runtime or out of memory.
+  struct Saving {
+    std::string tenant;
+    TokenVector tokens;
+    std::size_t next = 0;                     // Cells before it were handed over.
+    model::Sequence cells{};                  // A fork: its bits stay what they were.
+    std::shared_ptr<SavedCells> in_memory{};  // In the place of `cells`.
+
+    [[nodiscard]] bool is_handed_over() const { return next == tokens.size(); }
+  };
 
   [[nodiscard]] Match find(const Wanted& wanted);
   [[nodiscard]] Match fresh_match(std::string_view tenant, TokenSpan tokens);
@@ -145,6 +168,7 @@ class PrefixCache {
   void hold(Node& node, const model::Sequence& sequence, PrefixLease& lease);
   void restore_below(const Match& match, Brought& brought);
   KvMiss restore(Node& node, model::Sequence& sequence);
+  KvMiss lose(Node& node);
   [[nodiscard]] KvMiss reason(const Wanted& wanted, std::size_t matched);
   void insert(std::string_view tenant, TokenSpan tokens, model::Sequence sequence,
               const CommitOptions& options);
@@ -160,8 +184,20 @@ class PrefixCache {
   bool shelve(Node& node);
   void unshelve(Node& node);
   void load_folder();
-  bool write(Node& node);
-  bool write_one(Node& node);
+  Node* adopt(const store::StateFacts& facts);
+  [[nodiscard]] Result<std::vector<store::CellPiece>> pieces_of(model::SequenceId sequence,
+                                                                std::size_t begin,
+                                                                std::size_t end) const;
+  [[nodiscard]] Node* next_unwritten();
+  void forgo(const Node& node);
+  [[nodiscard]] static const Node* end_in_memory(const Node& node);
+  bool begin_saving(Node& node);
+  bool save_piece();
+  bool give_up_saving();
+  void want_again(std::string_view tenant, TokenSpan tokens);
+  bool hear_from_disk();
+  void settle_files();
+  bool write_or_wait();
   void touch_files(Node& node);
   [[nodiscard]] bool wants_file(const Node& node) const;
   void keep_deadlines();
@@ -183,7 +219,14 @@ class PrefixCache {
     auto operator<=>(const Deadline&) const = default;
   };
   std::set<Deadline> deadlines_;
-  std::set<Node*> unwritten_;  // Used again since they came, and without a file.
+  struct ByDepth {
+    bool operator()(const Node* a, const Node* b) const {
+      return std::pair(a->depth, a) < std::pair(b->depth, b);
+    }
+  };
+  std::set<Node*, ByDepth> unwritten_;  // Deserve a file and have none.
+  std::optional<Saving> saving_;
+  std::int64_t write_again_ms_ = 0;  // After the disk failed: not before.
   std::vector<TokenVector> public_openings_;
   BreakEven break_even_;
   EvictedOpenings evicted_;

@@ -55,7 +55,8 @@ bool PrefixCache::make_room(std::size_t cells) {
       weakest = &order;
       least = first->rank;
     }
-    if (weakest == nullptr || !evict_one(*weakest)) return false;
+    // Last of all, the cells that a file is being made of.
+    if ((weakest == nullptr || !evict_one(*weakest)) && !give_up_saving()) return false;
   }
   return true;
 }
@@ -72,7 +73,6 @@ bool PrefixCache::evict_one(EvictionOrder& order) {
 // Takes the node's live cells, keeping their bytes where that is worth it.
 void PrefixCache::evict(Node& node, KvMiss reason) {
   const bool kept = reason == KvMiss::kEvicted && (node.saved != nullptr || shelve(node));
-  unwritten_.erase(&node);
   tree_.make_not_live(node);
   if (!kept) unshelve(node);
   prune(node, reason);
@@ -101,25 +101,26 @@ bool PrefixCache::shelve(Node& node) {
     ++counters_.too_large;
     return false;
   }
-  while (counters_.memory_bytes + bytes > options_.memory_bytes) {
+  while (counters().memory_bytes + bytes > options_.memory_bytes) {
     const EvictionOrder::Entry* first = shelf_.first();
     if (first == nullptr) return false;
     Node& oldest = *first->node;
-    if (wants_file(oldest)) write(oldest);
     if (folder_ == nullptr || !folder_->holds(oldest.saved->file)) {
+      if (wants_file(oldest)) ++counters_.left_unwritten;
       unshelve(oldest);
       prune(oldest, KvMiss::kEvicted);
     } else {
       shelf_.remove(oldest);
-      oldest.saved->keep({});
+      oldest.saved->leave_memory();
     }
   }
-  auto saved = runtime_.save(node.sequence.id(), node.begin(), node.depth);
-  if (!saved) return false;
-  node.saved = std::make_shared<SavedCells>(node.begin(), node.depth, std::move(*saved),
+  auto pieces = pieces_of(node.sequence.id(), node.begin(), node.depth);
+  if (!pieces) return false;
+  node.saved = std::make_shared<SavedCells>(node.begin(), node.depth, std::move(*pieces),
                                             counters_.memory_bytes);
   ++counters_.saved;
   shelf_.put(node, policy::rank_of(node.use, clock_ms_(), false));
+  if (wants_file(node)) unwritten_.insert(&node);
   return true;
 }
 

@@ -18,6 +18,7 @@
 #include "support/fake_runtime.h"
 #include "support/must.h"
 #include "support/seed.h"
+#include "support/states.h"
 #include "support/temp_dir.h"
 
 namespace incipit::kv {
@@ -240,8 +241,8 @@ TEST_F(PrefixCacheTest, FilesGoLeafFirst) {
       while (prompt.size() < 40)
         prompt.insert(prompt.end(), 1 + random() % 9, static_cast<Token>(random() % 3 + 1));
       ask(prompt);
-      while (cache_->write_behind())
-        ASSERT_EQ(orphans(*folder_), 0U) << "seed " << seed << ", round " << round;
+      cache_->finish_writing();
+      ASSERT_EQ(orphans(*folder_), 0U) << "seed " << seed << ", round " << round;
       for (const store::StateFacts* state : folder_->entries()) seen.insert(state->id);
     }
     evicted += seen.size() - folder_->entries().size();
@@ -288,7 +289,7 @@ TEST_F(PrefixCacheTest, AFileOfFewerCellsIsLost) {
   const model::Step step{
       .sequence = sequence.id(), .tokens = TokenSpan(tokens).first(20), .logits_rows = {}};
   must(runtime_->evaluate({&step, 1}));
-  must(folder_->write({.tokens = tokens}, must(runtime_->save(sequence.id(), 0, 20))));
+  must(test::write_state(*folder_, {.tokens = tokens}, must(runtime_->save(sequence.id(), 0, 20))));
   cache_ = std::make_unique<PrefixCache>(*runtime_, folder_.get(), KvOptions{.break_even = false},
                                          [this] { return now_ms_; });
   EXPECT_EQ(explain(tokens).matched, 29U);
@@ -309,7 +310,7 @@ TEST_F(PrefixCacheTest, RefusesAStrangersFile) {
   must(runtime_->evaluate({&step, 1}));
   const auto cells = must(runtime_->save(sequence.id(), 0, tokens.size()));
   const auto refusal = [&](store::StateFacts facts) {
-    must(store::write_state(file, facts, cells));
+    must(test::write_state_file(file, facts, cells));
     const auto restored = cache_->restore_from(file);
     EXPECT_FALSE(restored);
     cache_->check_invariants();

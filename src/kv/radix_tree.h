@@ -32,36 +32,45 @@
 #include "incipit/types.h"
 #include "model/runtime.h"
 #include "policy/retention.h"
+#include "store/state_file.h"
 
 namespace incipit::kv {
 
 // Cells of positions [begin, end) of a path, outside the runtime. Several nodes may refer to one
-// after a split; it goes with the last of them.
+// after a split; it goes with the last of them. In pieces, so that each of them restores no more
+// than it needs.
 class SavedCells {
  public:
   // `bytes_in_use` counts what all of them hold, and outlives them.
-  SavedCells(std::size_t first, std::size_t last, std::vector<std::byte> bytes,
+  SavedCells(std::size_t first, std::size_t last, std::vector<store::CellPiece> pieces,
              std::size_t& bytes_in_use)
-      : begin(first), end(last), bytes_in_use_(bytes_in_use) {
-    keep(std::move(bytes));
+      : begin(first), end(last), pieces_(std::move(pieces)), bytes_in_use_(bytes_in_use) {
+    bytes_in_use_ += bytes();
   }
   SavedCells(const SavedCells&) = delete;
   SavedCells& operator=(const SavedCells&) = delete;
-  ~SavedCells() { bytes_in_use_ -= bytes_.size(); }
+  ~SavedCells() { bytes_in_use_ -= bytes(); }
 
-  void keep(std::vector<std::byte> bytes) {
-    bytes_in_use_ += bytes.size() - bytes_.size();
-    bytes_ = std::move(bytes);
+  // Leaves only the file.
+  void leave_memory() {
+    bytes_in_use_ -= bytes();
+    pieces_.clear();
   }
-  // As Runtime::save() gave them; empty where only the file has them.
-  [[nodiscard]] const std::vector<std::byte>& bytes() const { return bytes_; }
+  // Empty where only the file has them.
+  [[nodiscard]] const std::vector<store::CellPiece>& pieces() const { return pieces_; }
 
   const std::size_t begin;
   const std::size_t end;
   std::string file;  // Id in the state folder; empty where not written.
 
  private:
-  std::vector<std::byte> bytes_;
+  [[nodiscard]] std::size_t bytes() const {
+    std::size_t sum = 0;
+    for (const store::CellPiece& piece : pieces_) sum += piece.cells->size();
+    return sum;
+  }
+
+  std::vector<store::CellPiece> pieces_;
   std::size_t& bytes_in_use_;
 };
 

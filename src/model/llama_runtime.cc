@@ -46,6 +46,13 @@ Result<std::unique_ptr<LlamaRuntime>> LlamaRuntime::open(const std::string& path
                               .field(std::uint64_t{facts.state.base})
                               .field(std::uint64_t{facts.state.cell})
                               .hex();
+  const bool is_f16 = options.kv_type == KvType::kAuto;
+  runtime->parts_ = {{"model", options.identity},
+                     {"library version", libllama_version()},
+                     {"KV type", is_f16                             ? "f16"
+                                 : options.kv_type == KvType::kInt8 ? "int8"
+                                 : options.kv_type == KvType::kBf16 ? "bf16"
+                                                                    : "f32"}};
   return runtime;
 }
 

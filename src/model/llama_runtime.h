@@ -45,6 +45,7 @@ class LlamaRuntime final : public Runtime {
   [[nodiscard]] std::size_t cells_free() const override { return cells_->free_count(); }
   [[nodiscard]] std::size_t sequences_free() const override { return slots_free_.size(); }
   [[nodiscard]] const std::string& fingerprint() const override { return fingerprint_; }
+  [[nodiscard]] std::vector<FingerprintPart> fingerprint_parts() const override { return parts_; }
   [[nodiscard]] const Limits& limits() const override { return limits_; }
 
   [[nodiscard]] const LlamaFacts& facts() const { return machine_->facts(); }
@@ -78,6 +79,7 @@ class LlamaRuntime final : public Runtime {
   std::vector<float> logits_;      // Of an evaluate() that took several passes.
   Limits limits_;
   std::string fingerprint_;
+  std::vector<FingerprintPart> parts_;
 };
 
 }  // namespace incipit::model

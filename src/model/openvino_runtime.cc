@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/hash.h"
 #include "model/cell_state.h"
+#include "model/cpu.h"
 #include "model/key_rotation.h"
 #include "model/model_shape.h"
 #include "model/prepared_weights.h"
@@ -81,6 +82,22 @@ void OpenVinoRuntime::name_fingerprint() {
                      .field(std::uint64_t{law_.shadow_lone_token})
                      .field(std::uint64_t{law_.int8_by_token})
                      .hex();
+}
+
+std::vector<FingerprintPart> OpenVinoRuntime::fingerprint_parts() const {
+  const std::string kv_type = options_.kv_type == KvType::kInt8   ? "int8"
+                              : options_.kv_type == KvType::kBf16 ? "bf16"
+                                                                  : "f32";
+  return {{"model", options_.model},
+          {"weight recipe", recipe_},
+          {"library version", OpenVinoMachine::library_version()},
+          {"instruction level", cpu_facts().instructions_text()},
+          {"precision", options_.precision == Precision::kBf16 ? "bf16" : "f32"},
+          {"KV type", kv_type},
+          {"block size", std::to_string(kBlockCells)},
+          {"law", std::to_string(law_.rows_min) + " rows, " + std::to_string(law_.logits_rows_min) +
+                      " logits rows" + (law_.fill_lone_token ? ", lone tokens filled" : "") +
+                      (law_.int8_by_token ? "" : ", int8 by channel")}};
 }
 
 void OpenVinoRuntime::set_law(const LawSettings& law) {

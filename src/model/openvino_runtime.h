@@ -49,6 +49,7 @@ struct OpenVinoOptions {
   bool exact = false;              // The law was proved with these settings.
   std::string approximate_reason;  // Why not.
   std::string identity;            // Model hash, CPU and library: what shapes the bits besides.
+  std::string model;               // The model's part of it, for a person.
 };
 
 class OpenVinoRuntime final : public Runtime {
@@ -72,6 +73,7 @@ class OpenVinoRuntime final : public Runtime {
   Result<void> restore_moved(SequenceId sequence, std::span<const std::byte> bytes) override;
   [[nodiscard]] std::size_t cells_free() const override;
   [[nodiscard]] const std::string& fingerprint() const override { return fingerprint_; }
+  [[nodiscard]] std::vector<FingerprintPart> fingerprint_parts() const override;
   [[nodiscard]] const Limits& limits() const override { return limits_; }
 
   // Other settings of the law, for the self-test and for tests; names the fingerprint again.

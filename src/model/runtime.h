@@ -70,6 +70,12 @@ struct Slide {
   std::size_t dropped = 0;
 };
 
+// One of the things that a fingerprint hashes, for a person.
+struct FingerprintPart {
+  std::string name;
+  std::string value;
+};
+
 class Runtime {
  public:
   Runtime() = default;
@@ -126,6 +132,8 @@ class Runtime {
   // Names everything that shapes a cell's bits: model, weight recipe, precision, KV type, library
   // version, instruction level, and the settings of the law. Hexadecimal SHA-256.
   [[nodiscard]] virtual const std::string& fingerprint() const = 0;
+  // What it hashes, so that a refusal can say which part differs.
+  [[nodiscard]] virtual std::vector<FingerprintPart> fingerprint_parts() const = 0;
   [[nodiscard]] virtual const Limits& limits() const = 0;
 };
 

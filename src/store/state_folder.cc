@@ -1,56 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/state_folder.h"
 
-#include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
+#include <span>
 #include <system_error>
 
+#include "base/check.h"
 #include "incipit/kv.h"
+#include "store/fingerprint_parts.h"
+#include "store/folder_files.h"
 
 namespace incipit::store {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kExtension = ".safetensors";
-constexpr std::string_view kDraft = ".draft";
-constexpr std::string_view kBad = ".bad";
-constexpr std::string_view kBadState = ".safetensors.bad";
 constexpr std::size_t kBadMax = 16;
+// Memory that may wait for a slow disk; a piece that was begun below it is taken whole.
+constexpr std::uint64_t kWaitingBytesMax = std::uint64_t{8} << 20U;
+// So many uses may be forgotten when the process is killed.
+constexpr std::size_t kUsesUnnotedMax = 256;
 
-// A name that this folder gives: an id and an ending. Files of other names are somebody else's
-// and are never touched.
-bool is_own(std::string_view name, std::string_view ending) {
-  constexpr std::size_t kIdDigits = 64;
-  return name.size() == kIdDigits + ending.size() && name.ends_with(ending) &&
-         name.substr(0, kIdDigits).find_first_not_of("0123456789abcdef") == std::string_view::npos;
-}
-
-// The files of a folder by their time, the oldest first. A clock that jumped costs order only.
-Result<std::vector<fs::path>> files_by_time(const std::string& folder) {
-  std::error_code code;
-  std::vector<std::pair<fs::file_time_type, fs::path>> files;
-  for (fs::directory_iterator it(folder, code), end; !code && it != end; it.increment(code)) {
-    std::error_code gone;
-    const auto time = fs::last_write_time(it->path(), gone);
-    if (!gone && it->is_regular_file(gone)) files.emplace_back(time, it->path());
-  }
-  if (code)
-    return failure(ErrorCode::kUnavailable,
-                   "cannot read the folder " + folder + ": " + code.message());
-  std::ranges::sort(files);
-  std::vector<fs::path> paths;
-  for (auto& [time, path] : files) paths.push_back(std::move(path));
-  return paths;
-}
+std::string name_of(const std::string& path) { return fs::path(path).filename(); }
 
 }  // namespace
 
@@ -63,6 +40,10 @@ Result<std::unique_ptr<StateFolder>> StateFolder::open(FolderOptions options) {
   INCIPIT_TRY_VOID(folder->lock());
   INCIPIT_TRY_VOID(folder->scan());
   return folder;
+}
+
+StateFolder::~StateFolder() {
+  if (lock_) note_order();
 }
 
 Result<void> StateFolder::lock() {
@@ -82,127 +63,183 @@ Result<void> StateFolder::lock() {
 }
 
 Result<void> StateFolder::scan() {
-  INCIPIT_TRY(const auto files, files_by_time(options_.path));
-  std::vector<fs::path> bad;
-  for (const fs::path& file : files) {
-    const std::string name = file.filename();
-    std::error_code ignored;
-    if (is_own(name, kDraft)) fs::remove(file, ignored);  // Of a process that died over it.
-    if (is_own(name, kBadState)) bad.push_back(file);
-    if (is_own(name, kExtension)) take_in(name);
+  INCIPIT_TRY(auto files, folder_files(options_.path, false));
+  for (FoundFile& file : files) {
+    clock_ = std::max(clock_, file.use);
+    if (file.kind == FileKind::kLeftover) writer_.erase(file.path);
+    if (file.kind == FileKind::kBad) {
+      bad_.push_back({.use = file.use, .path = file.path, .bytes = file.bytes});
+      bytes_ += file.bytes;
+    }
   }
-  for (std::size_t i = 0; i + kBadMax < bad.size(); ++i) {
-    std::error_code ignored;
-    fs::remove(bad[i], ignored);
+  for (FoundFile& file : files) {
+    if (file.kind == FileKind::kState) take_in(file);
   }
+  while (bad_.size() > kBadMax) remove_first(bad_);
   make_room(0);
+  writer_.wait();
   return {};
 }
 
-void StateFolder::take_in(const std::string& name) {
-  const std::string path = options_.path + "/" + name;
-  auto facts = read_state_facts(path);
-  std::error_code gone;
-  const std::uint64_t size = fs::file_size(path, gone);
+void StateFolder::take_in(FoundFile& file) {
+  auto& facts = file.facts;
   if (!facts && facts.error().code == ErrorCode::kCorruption)
-    return set_aside(path, facts.error().message);
-  if (gone) return;
+    return set_aside(file.path, facts.error().message, file.bytes);
   std::string other;
   if (!facts)
     other = facts.error().message;
   else if (facts->fingerprint != options_.fingerprint)
-    other = path + ": is of another model, precision, instruction level or version";
+    other = file.path + ": is " + difference(facts->parts, options_.parts);
   if (!other.empty()) {
     say(other + "; it is not used");
-    strangers_.emplace_back(path, size);
-    bytes_ += size;
+    strangers_.push_back({.use = file.use, .path = file.path, .bytes = file.bytes});
+    bytes_ += file.bytes;
     return;
   }
-  if (name != facts->id + std::string(kExtension))
-    return set_aside(path, path + ": its name is not its id");
-  bytes_ += size;
-  const std::string id = facts->id;
-  entries_.insert_or_assign(id, FolderEntry{std::move(*facts), ++clock_});
-  by_use_.emplace(clock_, id);
+  if (file.path != path_of(facts->id))
+    return set_aside(file.path, file.path + ": its name is not its id", file.bytes);
+  bytes_ += file.bytes;
+  facts->use = file.use;
+  add(std::move(*facts));
 }
 
-void StateFolder::set_aside(const std::string& path, const std::string& why) {
-  say(why + "; it was set aside as " + path + std::string(kBad));
-  if (std::rename(path.c_str(), (path + std::string(kBad)).c_str()) != 0) ::unlink(path.c_str());
+void StateFolder::add(StateFacts facts) {
+  by_use_.emplace(facts.use, facts.id);
+  const std::string id = facts.id;
+  entries_.insert_or_assign(id, std::move(facts));
+}
+
+void StateFolder::remove(const std::string& id) {
+  const auto found = entries_.find(id);
+  bytes_ -= found->second.file_bytes;
+  by_use_.erase({found->second.use, id});
+  entries_.erase(found);
+}
+
+void StateFolder::set_aside(const std::string& path, const std::string& why, std::uint64_t bytes) {
+  const std::string bad = path + std::string(kBadEnding);
+  say(why + "; it was set aside as " + bad);
+  const auto older = std::ranges::find(bad_, bad, &Useless::path);
+  if (older != bad_.end()) {
+    bytes_ -= older->bytes;
+    bad_.erase(older);
+  }
+  if (std::rename(path.c_str(), bad.c_str()) != 0) {
+    ::unlink(path.c_str());
+    return;
+  }
+  bad_.push_back({.use = ++clock_, .path = bad, .bytes = bytes});
+  bytes_ += bytes;
+  if (bad_.size() > kBadMax) remove_first(bad_);
 }
 
 std::string StateFolder::path_of(const std::string& id) const {
-  return options_.path + "/" + id + std::string(kExtension);
+  return options_.path + "/" + id + std::string(kStateEnding);
 }
 
 std::vector<const StateFacts*> StateFolder::entries() const {
   std::vector<const StateFacts*> facts;
-  for (const auto& [id, entry] : entries_) facts.push_back(&entry.facts);
-  std::ranges::stable_sort(facts, {}, &StateFacts::begin);
+  for (const auto& [use, id] : by_use_) facts.push_back(&entries_.at(id));
   return facts;
 }
 
-// Leaves `bytes` free below the capacity: strangers go first, then what was not used longest.
-void StateFolder::make_room(std::uint64_t bytes) {
-  while (bytes_ + bytes > options_.bytes_max && !strangers_.empty()) {
-    ::unlink(strangers_.front().first.c_str());
-    bytes_ -= strangers_.front().second;
-    strangers_.erase(strangers_.begin());
-  }
-  while (bytes_ + bytes > options_.bytes_max && !by_use_.empty())
-    erase(std::string(by_use_.begin()->second));
+const StateFacts* StateFolder::find(const std::string& id) const {
+  const auto found = entries_.find(id);
+  return found == entries_.end() ? nullptr : &found->second;
 }
 
-Result<std::string> StateFolder::write(StateFacts facts, std::span<const std::byte> cells) {
+void StateFolder::remove_first(std::deque<Useless>& files) {
+  writer_.erase(files.front().path);
+  bytes_ -= files.front().bytes;
+  files.pop_front();
+}
+
+// Leaves `bytes` free below the capacity.
+void StateFolder::make_room(std::uint64_t bytes) {
+  const auto is_full = [&] { return bytes_ + bytes > options_.bytes_max; };
+  while (is_full() && !bad_.empty()) remove_first(bad_);
+  while (is_full() && !strangers_.empty()) remove_first(strangers_);
+  while (is_full() && !by_use_.empty()) erase(std::string(by_use_.begin()->second));
+}
+
+Result<void> StateFolder::begin(StateFacts facts, std::uint64_t cells_bytes) {
+  INCIPIT_CHECK(!on_its_way_, "a state was begun before the one before it was over");
   facts.fingerprint = options_.fingerprint;
-  const std::string id = state_id(facts);
-  if (entries_.contains(id)) return id;
-  // The header is far below this.
-  const std::uint64_t most = cells.size() + facts.tokens.size() * sizeof(Token) + 4096;
-  if (most > options_.bytes_max)
-    return failure(ErrorCode::kResourceExhausted, "a state of " + std::to_string(cells.size()) +
+  facts.parts = options_.parts;
+  facts.use = ++clock_;
+  facts.id = state_id(facts);
+  const std::uint64_t beside = bytes_beside_pieces(facts);
+  if (beside + cells_bytes > options_.bytes_max)
+    return failure(ErrorCode::kResourceExhausted, "a state of " + std::to_string(cells_bytes) +
                                                       " bytes is beyond the folder's " +
                                                       std::to_string(options_.bytes_max));
-  make_room(most);
-  const std::string path = path_of(id);
-  const std::string draft = options_.path + "/" + id + std::string(kDraft);
-  auto written = write_state(draft, facts, cells);
-  if (written && std::rename(draft.c_str(), path.c_str()) != 0)
-    written = failure(ErrorCode::kResourceExhausted,
-                      "cannot rename " + draft + ": " + std::strerror(errno));
-  if (!written) {
-    ::unlink(draft.c_str());
-    if (!std::exchange(has_complained_, true))
-      say(written.error().message + "; going on without new files");
-    return std::unexpected(written.error());
-  }
-  has_complained_ = false;
-  // The name must be on the disk too; where that fails the state may be gone after a power cut.
-  if (const int folder = ::open(options_.path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-      folder >= 0) {
-    ::fsync(folder);
-    ::close(folder);
-  }
-  bytes_ += facts.file_bytes();
-  entries_.insert_or_assign(id, FolderEntry{std::move(facts), ++clock_});
-  by_use_.emplace(clock_, id);
-  return id;
+  make_room(beside);
+  bytes_ += beside;
+  on_its_way_ = beside;
+  const std::string path = path_of(facts.id);
+  writer_.begin(path, std::move(facts));
+  return {};
 }
 
-Result<std::vector<std::byte>> StateFolder::read(const std::string& id) {
-  const auto found = entries_.find(id);
-  if (found == entries_.end()) return failure(ErrorCode::kUnavailable, "the state is gone");
+bool StateFolder::takes_more() const { return writer_.waiting_bytes() < kWaitingBytesMax; }
+
+Result<void> StateFolder::append(const CellPiece& piece) {
+  const std::uint64_t bytes = piece.cells->size() + kBytesBesideCells;
+  if (*on_its_way_ + bytes > options_.bytes_max) {
+    abandon();
+    return failure(
+        ErrorCode::kResourceExhausted,
+        "a state is beyond the folder's " + std::to_string(options_.bytes_max) + " bytes");
+  }
+  make_room(bytes);
+  *on_its_way_ += bytes;
+  bytes_ += bytes;
+  writer_.append(piece);
+  return {};
+}
+
+void StateFolder::finish() { writer_.finish(); }
+
+void StateFolder::abandon() {
+  bytes_ -= *on_its_way_;
+  on_its_way_.reset();
+  writer_.abandon();
+}
+
+std::optional<Result<StateFacts>> StateFolder::collect() {
+  auto outcome = writer_.outcome();
+  if (!outcome) return std::nullopt;
+  const std::uint64_t bytes = *on_its_way_;
+  on_its_way_.reset();
+  if (!*outcome) {
+    bytes_ -= bytes;
+    if (!std::exchange(has_complained_, true))
+      say(outcome->error().message + "; going on without new files");
+    return outcome;
+  }
+  INCIPIT_CHECK((*outcome)->file_bytes == bytes, "a file of other bytes than were counted");
+  has_complained_ = false;
+  if (entries_.contains((*outcome)->id)) remove((*outcome)->id);  // It was written over.
+  (*outcome)->use = ++clock_;
+  add(**outcome);
+  return outcome;
+}
+
+Result<std::vector<std::byte>> StateFolder::read(const std::string& id, std::size_t piece) {
+  const StateFacts* facts = find(id);
+  if (facts == nullptr) return failure(ErrorCode::kUnavailable, "the state is gone");
   const std::string path = path_of(id);
-  auto cells = read_state_cells(path, found->second.facts);
+  auto cells = read_state_piece(path, *facts, piece);
   if (cells) return cells;
   std::error_code ignored;
   if (cells.error().code == ErrorCode::kCorruption) {
-    set_aside(path, cells.error().message);
-    erase(id);
+    const std::uint64_t bytes = facts->file_bytes;
+    remove(id);
+    set_aside(path, cells.error().message, bytes);
   } else {
     // Out of descriptors, say: the next time may go well. Only what is gone is forgotten.
     cells.error().code = ErrorCode::kUnavailable;
-    if (!fs::exists(path, ignored) && !ignored) erase(id);
+    if (!fs::exists(path, ignored) && !ignored) remove(id);
   }
   return cells;
 }
@@ -213,17 +250,22 @@ void StateFolder::touch(const std::string& id) {
   by_use_.erase({found->second.use, id});
   found->second.use = ++clock_;
   by_use_.emplace(clock_, id);
-  // The order survives a restart in the files' times.
-  ::utimensat(AT_FDCWD, path_of(id).c_str(), nullptr, 0);
+  if (++unnoted_uses_ > kUsesUnnotedMax + entries_.size() && writer_.is_idle()) note_order();
 }
 
 void StateFolder::erase(const std::string& id) {
-  const auto found = entries_.find(id);
-  if (found == entries_.end()) return;
-  ::unlink(path_of(id).c_str());
-  bytes_ -= found->second.facts.file_bytes();
-  by_use_.erase({found->second.use, id});
-  entries_.erase(found);
+  if (!entries_.contains(id)) return;
+  writer_.erase(path_of(id));
+  remove(id);
+}
+
+void StateFolder::note_order() {
+  unnoted_uses_ = 0;
+  std::string text;
+  for (const auto& [use, id] : by_use_) text += order_line(use, id + std::string(kStateEnding));
+  for (const auto* files : {&bad_, &strangers_})
+    for (const Useless& file : *files) text += order_line(file.use, name_of(file.path));
+  writer_.replace(options_.path + "/" + std::string(kOrderName), std::move(text));
 }
 
 }  // namespace incipit::store
@@ -231,23 +273,22 @@ void StateFolder::erase(const std::string& id) {
 namespace incipit {
 
 Result<std::vector<KvState>> list_kv_folder(const std::string& folder) {
-  INCIPIT_TRY(const auto files, store::files_by_time(folder));
+  INCIPIT_TRY(auto files, store::folder_files(folder, true));
   std::vector<KvState> states;
-  for (const auto& file : files) {
-    if (file.extension() != store::kExtension) continue;
-    const auto facts = store::read_state_facts(file);
-    if (!facts) {
+  for (store::FoundFile& file : files) {
+    if (file.kind != store::FileKind::kState) continue;
+    if (!file.facts) {
       KvState broken;
-      broken.problem = facts.error().message;
+      broken.problem = file.facts.error().message;
       states.push_back(std::move(broken));
       continue;
     }
-    states.push_back({.id = facts->id,
-                      .fingerprint = facts->fingerprint,
-                      .tenant = facts->tenant,
-                      .begin = facts->begin,
-                      .end = facts->tokens.size(),
-                      .bytes = facts->file_bytes(),
+    states.push_back({.id = file.facts->id,
+                      .fingerprint = file.facts->fingerprint,
+                      .tenant = file.facts->tenant,
+                      .begin = file.facts->begin,
+                      .end = file.facts->tokens.size(),
+                      .bytes = file.facts->file_bytes,
                       .problem = {}});
   }
   return states;

@@ -63,7 +63,7 @@ class Kv(ProgramTest):
         state.write_bytes(whole)
         other = ("--folder", self.folder / "states", "-m", MODEL, "--ctx-size", "512",
                  "--precision", "f32", "--kv-type", "int8")
-        self.expect(run("kv", "restore", *other, state), USAGE, "another model")
+        self.expect(run("kv", "restore", *other, state), USAGE, "another KV type")
         self.expect(run("kv", "save", *flags, self.folder / "no" / "where", "Hello"), USAGE,
                     "where")
 
@@ -71,6 +71,7 @@ class Kv(ProgramTest):
         ended = self.expect(run("bench", "kv", "-m", MODEL, "--prefix", "100", "--rounds", "1",
                                 "--ctx-size", "1024"), DONE)
         self.assertIn(b"after a restart", ended.out)
+        self.assertIn(b"do not fit", ended.out, "requests in turn")
         for lie in (b"NOT A HIT", b"DIFFERENT"):
             self.assertNotIn(lie, ended.out)
 

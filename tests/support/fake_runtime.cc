@@ -84,7 +84,7 @@ FakeRuntime::FakeRuntime(FakeOptions options) : options_(options) {
   blocks_.resize(options.cells / options.block_cells);
   for (std::size_t i = blocks_.size(); i-- > 0;) free_blocks_.push_back(i);
   limits_.cells = blocks_.size() * options.block_cells;
-  limits_.cell_bytes = kCellBytes;
+  limits_.cell_bytes = kCellBytes + options.padding_bytes;
   limits_.fork_cells = 2 * (options.block_cells - 1);
   limits_.can_move = options.can_move;
   limits_.exact = options.exact;
@@ -319,7 +319,7 @@ Result<std::vector<std::byte>> FakeRuntime::save(SequenceId sequence, std::size_
     return failure(ErrorCode::kInvalidArgument, "save: the range is outside the sequence");
   }
   std::vector<std::byte> bytes;
-  bytes.reserve(kFrameBytes + (end - begin) * kCellBytes);
+  bytes.reserve(kFrameBytes + (end - begin) * limits_.cell_bytes);
   for (const char letter : kMagic) put(bytes, letter);
   for (const char letter : fingerprint_) put(bytes, letter);
   put(bytes, std::uint64_t{begin});
@@ -327,6 +327,7 @@ Result<std::vector<std::byte>> FakeRuntime::save(SequenceId sequence, std::size_
   for (std::size_t i = begin; i < end; ++i) {
     put(bytes, cell(source, i).token);
     put(bytes, cell(source, i).state);
+    bytes.resize(bytes.size() + options_.padding_bytes, static_cast<std::byte>(i));
   }
   put(bytes, checksum(bytes));
   return bytes;
@@ -384,7 +385,7 @@ Result<void> FakeRuntime::restore(Row& target, std::span<const std::byte> bytes,
   const auto begin = reader.take<std::uint64_t>();
   const auto end = reader.take<std::uint64_t>();
   if (begin > end ||
-      body.size() != kFrameBytes - sizeof(std::uint64_t) + (end - begin) * kCellBytes) {
+      body.size() != kFrameBytes - sizeof(std::uint64_t) + (end - begin) * limits_.cell_bytes) {
     return damaged;
   }
   const std::size_t place = target.length;
@@ -401,6 +402,7 @@ Result<void> FakeRuntime::restore(Row& target, std::span<const std::byte> bytes,
     const auto token = reader.take<Token>();
     append(target,
            {.token = token, .state = moved_state(reader.take<std::uint64_t>(), begin, place)});
+    reader.take_text(options_.padding_bytes);
   }
   return {};
 }

@@ -31,8 +31,9 @@ struct FakeOptions {
   std::size_t vocabulary = 64;
   std::size_t context_tokens = 2048;
   std::size_t cells = 4096;
-  std::size_t block_cells = 1;  // A fork wastes up to 2 * (block_cells - 1) cells.
-  std::size_t sequences = 0;    // That may live at once; 0: any number.
+  std::size_t block_cells = 1;    // A fork wastes up to 2 * (block_cells - 1) cells.
+  std::size_t sequences = 0;      // That may live at once; 0: any number.
+  std::size_t padding_bytes = 0;  // Of each saved cell, so that states are as large as real ones.
   bool can_move = true;
   bool exact = true;  // False: logits drift by up to `drift` with the pass's shape.
   float drift = 1e-3F;
@@ -79,6 +80,10 @@ class FakeRuntime final : public model::Runtime {
     return limits_.sequences - sequences_.size();
   }
   [[nodiscard]] const std::string& fingerprint() const override { return fingerprint_; }
+  [[nodiscard]] std::vector<model::FingerprintPart> fingerprint_parts() const override {
+    return {{"model", std::to_string(options_.seed)},
+            {"block size", std::to_string(options_.block_cells)}};
+  }
   [[nodiscard]] const model::Limits& limits() const override { return limits_; }
 
  private:

@@ -30,7 +30,8 @@ RealRuntime open_runtime(const std::string& model, const RealRuntimeOptions& opt
                                                     .law = options.law,
                                                     .exact = false,
                                                     .approximate_reason = "not proved in this test",
-                                                    .identity = sha256}));
+                                                    .identity = sha256,
+                                                    .model = sha256}));
   return real;
 }
 

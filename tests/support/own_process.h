@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs one test of this program in a process of its own: for peaks of memory, and for two starts
-// at once. What it shall do there it reads from the environment.
+// Runs one test of this program in a process of its own: for peaks of memory, for two starts at
+// once, and to be killed. What it shall do there it reads from the environment.
 #pragma once
 
 #include <spawn.h>
 #include <sys/wait.h>
 
+#include <csignal>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,14 @@ class OwnProcess {
   OwnProcess& operator=(const OwnProcess&) = delete;
   ~OwnProcess() {
     if (child_ > 0) ::waitpid(child_, nullptr, 0);
+  }
+  // As kill -9 does. False if it had ended by itself.
+  [[nodiscard]] bool killed() {
+    int status = 0;
+    ::kill(child_, SIGKILL);
+    const bool ended = child_ > 0 && ::waitpid(child_, &status, 0) == child_;
+    child_ = -1;
+    return ended && WIFSIGNALED(status);
   }
   // Waits for it.
   [[nodiscard]] bool passed() {
