@@ -96,7 +96,7 @@ std::vector<FingerprintPart> OpenVinoRuntime::fingerprint_parts() const {
           {"KV type", kv_type},
           {"block size", std::to_string(kBlockCells)},
           {"law", std::to_string(law_.rows_min) + " rows, " + std::to_string(law_.logits_rows_min) +
-                      " logits rows" + (law_.fill_lone_token ? ", lone tokens filled" : "") +
+                      " logits rows" + (law_.shadow_lone_token ? ", lone tokens shadowed" : "") +
                       (law_.int8_by_token ? "" : ", int8 by channel")}};
 }
 
