@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "api/job_facts.h"
+#include "base/counted.h"
 
 namespace incipit::api {
 namespace {
@@ -259,9 +260,9 @@ Result<FileReport> FileRun::finish() {
 
 Result<void> FileRun::check_cancelled() const {
   if (job_.cancelled == nullptr || !job_.cancelled->load()) return {};
-  const std::string rows = std::to_string(progress_.rows) + " rows";
+  const std::string rows = counted(progress_.rows, "row");
   if (is_stream_) return failure(ErrorCode::kCancelled, "interrupted after " + rows);
-  return failure(ErrorCode::kCancelled, "interrupted after " + rows + "; they are kept in " +
+  return failure(ErrorCode::kCancelled, "interrupted after " + rows + "; what is done is kept in " +
                                             OutputFile::state_path(job_.output) +
                                             ", run again with --resume to go on");
 }

@@ -132,7 +132,7 @@ TEST(CsvReader, NamesTheLineOfAWrongColumnCount) {
   const auto rows = csv("id,text\n1,\"a\nb\"\n2\n3,c,d\n4,e");
   ASSERT_EQ(rows.size(), 4U);
   EXPECT_EQ(rows[1].error, "wrong_column_count");
-  EXPECT_EQ(rows[1].message, "line 4: this record has 1 cells where the file has 2 columns");
+  EXPECT_EQ(rows[1].message, "line 4: this record has 1 cell where the file has 2 columns");
   EXPECT_EQ(rows[2].error, "wrong_column_count");
   EXPECT_EQ(rows[3].text, "e");
 }

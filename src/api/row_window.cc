@@ -5,6 +5,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/counted.h"
+
 namespace incipit::api {
 namespace {
 
@@ -57,8 +59,8 @@ Result<void> RowWindow::score(Classifier& classifier) {
   INCIPIT_TRY(auto scored, classifier.score(texts, Route::kBatched));
   if (scored.size() != texts.size()) {
     return failure(ErrorCode::kInternal, "the classifier returned " +
-                                             std::to_string(scored.size()) + " results for " +
-                                             std::to_string(texts.size()) + " texts");
+                                             counted(scored.size(), "result") + " for " +
+                                             counted(texts.size(), "text"));
   }
   for (std::size_t i = 0; i < texts_.size(); ++i) {
     rows_[texts_[i]].record.scored = std::move(scored[i]);

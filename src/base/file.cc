@@ -12,6 +12,8 @@
 #include <system_error>
 #include <utility>
 
+#include "base/counted.h"
+
 namespace incipit {
 namespace {
 
@@ -161,7 +163,7 @@ Result<std::string> read_file(const std::string& path, std::size_t bytes_max) {
     content.append(buffer.data(), count);
     if (content.size() > bytes_max) {
       return failure(ErrorCode::kInvalidArgument,
-                     path + " is larger than " + std::to_string(bytes_max) + " bytes");
+                     path + " is larger than " + counted(bytes_max, "byte"));
     }
   }
 }

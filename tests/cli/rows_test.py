@@ -52,7 +52,7 @@ class Rows(ProgramTest):
         self.assertEqual(alone.out.splitlines(), [ended.out.splitlines()[0], ended.out.splitlines()[-1]])
 
     def test_a_bad_row_makes_the_exit_code_1_and_the_summary_says_so(self):
-        self.expect(self.classify(stdin=b'{"text":""}\n'), ROW_ERRORS, "1 rows: 0 ok, 0 review, 1 errors")
+        self.expect(self.classify(stdin=b'{"text":""}\n'), ROW_ERRORS, "1 row: 0 ok, 0 review, 1 error; 1 distinct text")
 
     def test_too_long_rows_can_be_cut(self):
         rows = self.rows_file("in.jsonl", ["My invoice is wrong. " * 300])
