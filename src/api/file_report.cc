@@ -93,6 +93,7 @@ void write_counts(JsonWriter& json, const FileReport& file) {
   json.key("errors").number(file.errors);
   json.key("resumed").number(file.resumed);
   json.key("slow_path").number(file.slow_path);
+  json.key("rescored").number(file.rescored);
   json.key("neutralised").number(file.neutralised);
   json.key("utf8_replaced").number(file.utf8_replaced);
 }

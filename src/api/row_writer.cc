@@ -15,11 +15,13 @@ namespace {
 
 using std::string_view_literals::operator""sv;
 
-constexpr std::array kOwnKeys = {
-    "id"sv,          "label"sv,         "labels"sv, "level"sv, "confidence"sv, "margin"sv,
-    "gap"sv,         "mass"sv,          "status"sv, "best"sv,  "reason"sv,     "tie"sv,
-    "dup_of"sv,      "probabilities"sv, "tokens"sv, "error"sv, "message"sv,    "truncated_tokens"sv,
-    "neutralised"sv, "utf8_replaced"sv};
+constexpr std::array kOwnKeys = {"id"sv,          "label"sv,         "labels"sv,
+                                 "level"sv,       "confidence"sv,    "margin"sv,
+                                 "gap"sv,         "mass"sv,          "status"sv,
+                                 "best"sv,        "reason"sv,        "tie"sv,
+                                 "dup_of"sv,      "probabilities"sv, "tokens"sv,
+                                 "error"sv,       "message"sv,       "truncated_tokens"sv,
+                                 "neutralised"sv, "utf8_replaced"sv, "rescored"sv};
 
 std::string_view status_name(Status status) {
   switch (status) {
@@ -108,6 +110,7 @@ class JsonlWriter final : public RowWriter {
     if (facts.truncated_tokens > 0) json.key("truncated_tokens").number(facts.truncated_tokens);
     if (facts.neutralised > 0) json.key("neutralised").number(facts.neutralised);
     if (facts.utf8_replaced > 0) json.key("utf8_replaced").number(facts.utf8_replaced);
+    if (facts.rescored) json.key("rescored").boolean(true);
   }
 
   const Task& task_;

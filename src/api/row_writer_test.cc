@@ -53,6 +53,12 @@ TEST(RowWriter, WritesTheKeysThatApply) {
             "0.973125,\"account\":1.5e-09},\"status\":\"ok\",\"dup_of\":7,\"tokens\":22}\n");
 }
 
+TEST(RowWriter, SaysThatANearTieWasScoredAgain) {
+  Label label = ok_label();
+  label.facts.rescored = true;
+  EXPECT_TRUE(written(ticket_task(), {}, row_of("1"), label).ends_with(",\"rescored\":true}\n"));
+}
+
 TEST(RowWriter, KeepsTheBestLabelOfAReview) {
   Label label = ok_label();
   label.status = Status::kReview;

@@ -52,7 +52,7 @@ class Report(ProgramTest):
         report = json.loads(path.read_bytes())
         for key in ("incipit", "model", "runtime", "instructions", "precision", "kv_type", "threads", "exact",
                     "fingerprint", "template_source", "labels", "scoring", "normalise", "tickets", "unique",
-                    "duplicates", "ok", "review", "errors", "slow_path", "neutralised", "prefix_tokens",
+                    "duplicates", "ok", "review", "errors", "slow_path", "rescored", "neutralised", "prefix_tokens",
                     "suffix_tokens", "tokens_evaluated", "tokens_full", "token_ratio", "ms_load", "ms_prefix",
                     "ms_tickets", "ms_per_ticket", "tickets_per_s", "speedup", "speedup_kind", "verify",
                     "quality"):
