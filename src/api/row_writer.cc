@@ -8,7 +8,6 @@
 
 #include "api/json_cursor.h"
 #include "api/json_writer.h"
-#include "base/utf8.h"
 
 namespace incipit::api {
 namespace {
@@ -165,7 +164,7 @@ class CsvWriter final : public RowWriter {
 
     void cell(std::string_view text) {
       if (!std::exchange(is_first_, false)) out_ += writer_.style_.format.delimiter;
-      std::string value = repair_utf8(text, nullptr);
+      std::string value(text);
       const bool is_formula =
           !value.empty() && "=+-@\t\r"sv.find(value.front()) != std::string_view::npos;
       if (writer_.style_.csv_safe && is_formula) value.insert(0, 1, '\'');

@@ -95,6 +95,7 @@ class Rows(ProgramTest):
         self.assertEqual(table[0], ["id", "text", "extra", "label", "confidence", "status", "reason"])
         self.assertEqual(table[1][:3], ["007", "I was charged, twice", "=1+1"])
         self.assertEqual(table[2][1], 'Line one\r\nline "two" crashes')
+        self.assertEqual(table[5][0], "\xe9")
         self.assertEqual([row[-2] for row in table[1:]], ["ok", "ok", "error", "error", "ok"])
         output = self.path("out.jsonl")
         self.expect(self.classify(source, "-o", output), ROW_ERRORS)
