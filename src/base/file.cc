@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
@@ -178,6 +179,21 @@ bool must_stay(const std::string& path) {
   return std::filesystem::exists(status) && !std::filesystem::is_regular_file(status);
 }
 
+// Makes an empty file beside `path` that nobody else writes to: no other thread, no other process,
+// and none that died with the same number. Returns its name.
+Result<std::string> reserve_aside(const std::string& path) {
+  static std::atomic<std::uint64_t> next = 0;
+  while (true) {
+    std::string aside = path + ".tmp" + std::to_string(::getpid()) + "-" + std::to_string(next++);
+    const int descriptor = ::open(aside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    if (descriptor >= 0) {
+      ::close(descriptor);
+      return aside;
+    }
+    if (errno != EEXIST) return system_failure("write", aside, errno);
+  }
+}
+
 Result<void> write_in_place(const std::string& path, std::string_view bytes) {
   INCIPIT_TRY(File file, File::create(path));
   INCIPIT_TRY_VOID(file.write(bytes));
@@ -188,7 +204,7 @@ Result<void> write_in_place(const std::string& path, std::string_view bytes) {
 
 Result<void> write_file(const std::string& path, std::string_view bytes) {
   if (must_stay(path)) return write_in_place(path, bytes);
-  const std::string aside = path + ".tmp" + std::to_string(::getpid());
+  INCIPIT_TRY(const std::string aside, reserve_aside(path));
   const auto write_aside = [&]() -> Result<void> {
     INCIPIT_TRY(File file, File::create(aside));
     INCIPIT_TRY_VOID(file.write(bytes));
