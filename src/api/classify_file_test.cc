@@ -86,6 +86,7 @@ TEST(ClassifyFile, WritesOneRowForEachRowInOrder) {
   EXPECT_FALSE(dir.has("out.jsonl.state"));
 }
 
+// Public report (C23): one long row failed the whole batch.
 TEST(ClassifyFile, KeepsATooLongRowToItself) {
   const TempDir dir;
   const std::string input = dir.file(
@@ -135,6 +136,7 @@ TEST(ClassifyFile, ScoresRepeatsOnceUnlessToldNotTo) {
       600U);
 }
 
+// Public report (C55): a long labelling job could not be resumed.
 TEST(ClassifyFile, ResumesToTheSameBytes) {
   for (const Calibration calibration : {Calibration::kNone, Calibration::kBatch}) {
     const TempDir dir;
