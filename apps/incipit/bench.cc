@@ -10,6 +10,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/counted.h"
 #include "incipit/bench_fragments.h"
 #include "incipit/bench_kv.h"
 #include "incipit/bench_output.h"
@@ -26,7 +27,7 @@ namespace incipit::app {
 namespace {
 
 constexpr const char* kUsage =
-    "Usage: incipit bench classify [FLAGS]\n\n"
+    "Usage: incipit bench classify|kv|window|fragments [FLAGS]\n\n"
     "  classify   time a task on whole prompts and on the shared prefix\n"
     "  kv         time cached prefixes: live, restored, and shared by many callers\n"
     "  window     what a sliding window loses, and what it costs\n"
@@ -107,8 +108,8 @@ Result<void> bench_precision(const BenchFlags& flags, EngineOptions options, con
   result.facts = facts;
   INCIPIT_TRY(result.suffix_tokens, mean_suffix_tokens(*classifier, rows));
   say(around,
-      precision + ": timing " + std::to_string(rows.size()) + " tickets in five modes, " +
-          std::to_string(flags.rounds) + (flags.rounds == 1 ? " round" : " rounds"),
+      precision + ": timing " + counted(rows.size(), "ticket") + " in five modes, " +
+          counted(flags.rounds, "round"),
       flags.quiet);
   INCIPIT_TRY(auto times, time_modes(*classifier, rows, precision, flags.rounds, on_texts));
   std::ranges::move(times, std::back_inserter(result.modes));

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "api/json_writer.h"
+#include "base/counted.h"
 #include "base/file.h"
 #include "incipit/terminal_text.h"
 
@@ -70,11 +71,10 @@ std::string check_text(const std::string& precision, const EqualityCheck& check)
 std::string bench_text(const BenchResult& result) {
   const ClassifierReport& facts = result.facts;
   std::string text = one_line(facts.model_file) + ", " + one_line(facts.architecture) + "\n" +
-                     facts.runtime + ", " + std::to_string(facts.threads) +
-                     (facts.threads == 1 ? " thread" : " threads") + ", instructions " +
+                     facts.runtime + ", " + counted(facts.threads, "thread") + ", instructions " +
                      facts.instructions + "\n";
   text += "tickets: " + std::to_string(result.rows) + "\n";
-  text += "static prefix: " + std::to_string(facts.prefix_tokens) + " tokens\n";
+  text += "static prefix: " + counted(facts.prefix_tokens, "token") + "\n";
   text += formatted("full prompt: %.0f tokens (%.0f %% static)\n", prompt_tokens(result),
                     static_percent(result));
   for (const auto& [precision, check] : result.checks) text += check_text(precision, check);
@@ -123,7 +123,7 @@ std::string bench_json(const BenchResult& result) {
 
 Result<void> write_bench_html(const BenchResult& result, const std::string& command,
                               const std::string& path) {
-  BenchReport page{.title = "Sorting " + std::to_string(result.rows) + " tickets",
+  BenchReport page{.title = "Sorting " + counted(result.rows, "ticket"),
                    .date = today(),
                    .command = command,
                    .tickets = result.rows,

@@ -8,16 +8,13 @@
 #include <set>
 #include <utility>
 
+#include "base/elapsed.h"
 #include "policy/calibration.h"
 
 namespace incipit::app {
 namespace {
 
 using Texts = std::vector<std::string_view>;
-
-double now_s() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 Texts texts_of(const std::vector<LabelledText>& rows) {
   Texts texts;
@@ -38,7 +35,7 @@ Texts distinct(const Texts& texts) {
 // given. Seconds.
 Result<double> timed(Classifier& classifier, const Texts& texts, Route route,
                      const OnTexts& on_texts, std::vector<Scored>* kept = nullptr) {
-  const double begin = now_s();
+  const auto begin = std::chrono::steady_clock::now();
   const bool singly = route == Route::kFull || route == Route::kCached;
   const std::size_t step = singly ? 1 : classifier.texts_per_call();
   for (std::size_t first = 0; first < texts.size(); first += step) {
@@ -47,7 +44,7 @@ Result<double> timed(Classifier& classifier, const Texts& texts, Route route,
     if (kept != nullptr) std::ranges::move(scored, std::back_inserter(*kept));
     if (on_texts) INCIPIT_TRY_VOID(on_texts(count));
   }
-  return now_s() - begin;
+  return ms_since(begin) / 1000;
 }
 
 struct Mode {

@@ -13,6 +13,7 @@
 #include <numeric>
 #include <utility>
 
+#include "base/counted.h"
 #include "base/elapsed.h"
 #include "incipit/bench_run.h"
 #include "incipit/bench_text.h"
@@ -71,8 +72,7 @@ class BenchWindow {
   }
 
   void progress(const std::string& what, std::size_t count) const {
-    say(around_,
-        what + ": " + std::to_string(count) + " of " + std::to_string(tokens_.size()) + " tokens",
+    say(around_, what + ": " + std::to_string(count) + " of " + counted(tokens_.size(), "token"),
         flags_.quiet);
   }
 
@@ -171,8 +171,8 @@ Result<void> measure(const BenchWindowFlags& flags, const Surroundings& around) 
   INCIPIT_TRY(TokenVector tokens, generator->tokens(prompt));
   if (tokens.size() > flags.tokens) tokens.resize(flags.tokens);
   if (tokens.size() < 2 * flags.window) {
-    return failure(ErrorCode::kInvalidArgument, "the text has " + std::to_string(tokens.size()) +
-                                                    " tokens, less than two windows");
+    return failure(ErrorCode::kInvalidArgument,
+                   "the text has " + counted(tokens.size(), "token") + ", fewer than two windows");
   }
   return BenchWindow(flags, around, *generator, std::move(tokens)).run();
 }

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <chrono>
 
+#include "base/elapsed.h"
 #include "base/file.h"
 #include "incipit/classify_flags.h"
 #include "incipit/command.h"
@@ -60,9 +61,7 @@ Result<Outcome> classify(const ClassifyFlags& flags, ClassifyPlan plan,
   ProgressLine line(around.err,
                     {.is_terminal = around.err_is_terminal, .has_colour = around.has_colour});
   const auto start = std::chrono::steady_clock::now();
-  const auto elapsed_s = [start] {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  };
+  const auto elapsed_s = [start] { return ms_since(start) / 1000; };
   if (!flags.quiet) {
     plan.job.on_progress = [&](const Progress& progress) { line.update(progress, elapsed_s()); };
   }

@@ -77,7 +77,7 @@ void add_output_flags(CLI::App& app, ClassifyFlags& flags) {
       ->group(kRowsOut);
   app.add_flag("-q,--quiet", flags.quiet, "No progress and no summary.")->group(kRowsOut);
   app.add_flag("--fail-on-review", flags.fail_on_review,
-               "Exit with 1 if a row went to review, not only if one has an error.")
+               "Exit with 1 also if a row went to review, not only if one has an error.")
       ->group(kRowsOut);
 }
 

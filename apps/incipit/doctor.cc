@@ -17,13 +17,27 @@ namespace incipit::app {
 namespace {
 
 constexpr const char* kDescription =
-    "Shows what this machine can do, and proves on it that cached, batched and whole prompts "
+    "Shows what this machine can do, and proves with a model that cached, batched and whole "
+    "prompts "
     "agree to the last bit. The proof takes some seconds for each precision.";
 
 constexpr const char* kFooter =
     "Example:\n  incipit doctor -m model.gguf\n\n"
-    "Exit codes: 0 the promise holds, 2 usage, 3 the model cannot be used, 4 the promise does not "
-    "hold.";
+    "Exit codes: 0 the promise holds, or there was nothing to prove; 2 usage; 3 the model cannot "
+    "be "
+    "used; 4 the promise does not hold.";
+
+// Why nothing was proved, where it was not.
+std::string not_proved(bool machine_only, bool is_there, const std::string& model) {
+  if (machine_only) return "--machine-only loads no model";
+  if (!is_there) return "there is no model at " + model + "; name one with --model";
+  return "this model runs on libllama, which is approximate and makes no promise";
+}
+
+int exit_code(const DoctorReport& report) {
+  if (!report.is_well()) return kExitMismatch;
+  return report.runs.empty() || report.is_proved() ? kExitDone : kExitFailed;
+}
 
 }  // namespace
 
@@ -46,8 +60,9 @@ int run_doctor(std::span<const std::string> arguments, const Surroundings& aroun
   options.on_event = notices(around);
   const auto report = around.examine(options);
   if (!report) return fail(report.error(), around);
-  std::fputs(doctor_text(*report).c_str(), around.out);
-  return report->is_well() ? kExitDone : kExitMismatch;
+  const std::string reason = not_proved(machine_only, is_there, default_model());
+  std::fputs(doctor_text(*report, reason).c_str(), around.out);
+  return exit_code(*report);
 }
 
 }  // namespace incipit::app

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <string_view>
 
+#include "base/counted.h"
 #include "incipit/terminal_text.h"
 
 namespace incipit::app {
@@ -20,9 +21,10 @@ std::string line(std::string_view name, std::string_view value) {
 std::string mib(std::size_t bytes) { return std::to_string(bytes >> 20U) + " MiB"; }
 
 std::string machine_text(const DoctorReport& report) {
-  std::string text = line("CPU", report.cpu + ", " + std::to_string(report.cores) +
-                                     (report.cores == 1 ? " core" : " cores") + " to use");
-  text += line("instructions", report.instructions);
+  std::string text = line("CPU", (report.cpu.empty() ? "unknown" : report.cpu) + ", " +
+                                     counted(report.cores, "core") + " to use");
+  text += line("instructions",
+               report.instructions.empty() ? "none of those that matter" : report.instructions);
   for (const std::string& broken : report.broken_instructions) {
     text += line("", broken + " is announced but does not work here; it is not used");
   }
@@ -56,7 +58,7 @@ std::string run_text(const DoctorRun& run) {
   const std::string way = run.precision + ", " + run.kv_type + " cells: ";
   if (!run.refused.empty()) return line("law", way + "cannot run here: " + run.refused);
   const auto rows = [](std::size_t used, std::size_t needed) {
-    return std::to_string(used) + " rows (" + std::to_string(needed) + " needed)";
+    return counted(used, "row") + " (" + std::to_string(needed) + " needed)";
   };
   return line("law", way + (run.exact ? "exact, to the last bit"
                                       : "APPROXIMATE: " + run.approximate_reason)) +
@@ -64,20 +66,23 @@ std::string run_text(const DoctorRun& run) {
                       ", logits of at least " + rows(run.logits_rows_min, run.logits_rows_needed)) +
          line("", run.lone_token_needs_shadow ? "attention has to see a token on its own twice"
                                               : "attention may see a token on its own once") +
-         line("", std::to_string(run.cell_bytes) + " bytes of memory a token; the self-test took " +
+         line("", counted(run.cell_bytes, "byte") + " of memory a token; the self-test took " +
                       std::to_string(std::lround(run.ms_self_test)) + " ms");
+}
+
+std::string result_text(const DoctorReport& report) {
+  if (!report.is_proved()) return "not proved: no precision and cell type can run here";
+  return report.is_well() ? "cached, batched and whole prompts agree to the last bit"
+                          : "cached and whole prompts may DIFFER where it says APPROXIMATE";
 }
 
 }  // namespace
 
-std::string doctor_text(const DoctorReport& report) {
+std::string doctor_text(const DoctorReport& report, std::string_view not_proved) {
   std::string text = machine_text(report) + models_text(report);
   for (const DoctorRun& run : report.runs) text += run_text(run);
-  if (report.runs.empty()) return text + line("law", "not proved: no model of OpenVINO was loaded");
-  return text +
-         line("result", report.is_well()
-                            ? "cached, batched and whole prompts agree to the last bit"
-                            : "cached and whole prompts may DIFFER where it says APPROXIMATE");
+  if (report.runs.empty()) return text + line("law", "not proved: " + std::string(not_proved));
+  return text + line("result", result_text(report));
 }
 
 }  // namespace incipit::app

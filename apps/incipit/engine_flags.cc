@@ -37,19 +37,21 @@ void add_engine_flags(CLI::App& app, EngineFlags& flags) {
       ->type_name("auto|openvino|llama")
       ->group("Model")
       ->capture_default_str();
-  app.add_option("--precision", flags.precision,
-                 "What the model computes in: bf16 is fastest for many rows where the processor "
-                 "has it, f32 elsewhere.")
+  app.add_option(
+         "--precision", flags.precision,
+         "What the model computes in: bf16 is fastest for many rows, f32 for one; auto takes "
+         "bf16 where the processor has it, else f32.")
       ->type_name("auto|bf16|f32")
       ->group("Model")
       ->capture_default_str();
   app.add_option("--kv-type", flags.kv_type,
-                 "What the cache is stored in; int8 needs the least memory.")
+                 "What KV cells are stored in; int8 needs the least memory.")
       ->type_name("auto|f32|bf16|int8")
       ->group("Model")
       ->capture_default_str();
-  app.add_option("-c,--ctx-size", flags.ctx_size,
-                 "Tokens that the cache holds, for the shared prompt and all rows of a pass.")
+  app.add_option(
+         "-c,--ctx-size", flags.ctx_size,
+         "How many tokens have KV cells at a time: the shared prompt and all rows of a pass.")
       ->type_name("N")
       ->group("Model")
       ->capture_default_str();

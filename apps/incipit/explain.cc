@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <string>
 
+#include "base/counted.h"
 #include "incipit/command.h"
 #include "incipit/engine.h"
 #include "incipit/engine_flags.h"
@@ -27,7 +28,7 @@ constexpr const char* kFooter =
 std::string one_line(std::string_view text) { return printable(text, LineEnds::kEscaped); }
 
 void print_tokens(std::FILE* out, const char* title, const std::vector<TokenPiece>& tokens) {
-  std::fprintf(out, "%s: %zu tokens\n", title, tokens.size());
+  std::fprintf(out, "%s: %s\n", title, counted(tokens.size(), "token").c_str());
   for (const TokenPiece& token : tokens) {
     std::fprintf(out, "  %7d %s\n", token.id, in_quotes(token.text).c_str());
   }
@@ -50,12 +51,12 @@ void print_surfaces(std::FILE* out, const ClassifierReport& report) {
 }
 
 void print_facts(std::FILE* out, const TextFacts& facts) {
-  const auto line = [out](std::size_t count, const char* what) {
-    if (count > 0) std::fprintf(out, "%zu %s\n", count, what);
+  const auto line = [out](std::size_t count, const char* what, const char* became) {
+    if (count > 0) std::fprintf(out, "%s %s\n", counted(count, what).c_str(), became);
   };
-  line(facts.neutralised, "special-token texts were kept as plain text");
-  line(facts.utf8_replaced, "byte runs were not UTF-8 and were replaced");
-  line(facts.truncated_tokens, "tokens were cut away");
+  line(facts.neutralised, "special-token text", "kept as plain text");
+  line(facts.utf8_replaced, "run", "of bytes that are not UTF-8, replaced");
+  line(facts.truncated_tokens, "token", "cut away");
 }
 
 void print_scores(std::FILE* out, const Task& task, const Explanation& explanation) {

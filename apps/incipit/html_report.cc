@@ -233,8 +233,8 @@ std::string mode_section(const BenchReport& report) {
   html +=
       "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"Every mode\">"
       "<table>\n<caption>" +
-      grouped_number(report.tickets) +
-      " tickets. Speed-up: against full prompts one at a time, same precision.</caption>\n"
+      grouped_number(report.tickets) + (report.tickets == 1 ? " ticket" : " tickets") +
+      ". Speed-up: against full prompts one at a time, same precision.</caption>\n"
       "<thead><tr><th scope=\"col\">Mode</th><th scope=\"col\">Total</th>"
       "<th scope=\"col\">ms per ticket</th><th class=\"wide\"></th>"
       "<th scope=\"col\">Speed-up</th></tr></thead>\n";

@@ -3,6 +3,7 @@
 // incipit kv: what a folder of KV states holds, whether it is sound, and why a prompt misses.
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <cstdio>
 #include <memory>
@@ -10,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/counted.h"
 #include "incipit/command.h"
 #include "incipit/engine_flags.h"
 #include "incipit/exit_code.h"
@@ -18,16 +20,6 @@
 
 namespace incipit::app {
 namespace {
-
-constexpr const char* kUsage =
-    "Usage: incipit kv ls|explain|save|restore|verify|drop --folder FOLDER [FLAGS]\n\n"
-    "  ls        list the prefixes in the folder; it may be in use\n"
-    "  explain   show how much of a prompt is cached, and why not more\n"
-    "  save      write the cells of a prompt to one file, computing what is not cached\n"
-    "  restore   take such a file into the folder\n"
-    "  verify    compute a sample of the prefixes anew and compare every bit\n"
-    "  drop      remove the prefixes that begin like a prompt, or all\n\n"
-    "incipit kv ls --help tells more.\n";
 
 struct KvFlags {
   EngineFlags engine;
@@ -84,7 +76,7 @@ Result<int> list(const KvFlags& flags, const Surroundings& around) {
                  state.begin, state.end, static_cast<unsigned long long>(state.bytes),
                  printable(state.tenant, LineEnds::kEscaped).c_str());
   }
-  std::fprintf(around.out, "%zu %s\n", states.size(), states.size() == 1 ? "state" : "states");
+  std::fprintf(around.out, "%s\n", counted(states.size(), "state").c_str());
   return kExitDone;
 }
 
@@ -139,12 +131,14 @@ Result<int> verify(const KvFlags& flags, const Surroundings& around) {
     INCIPIT_TRY(const bool same, agrees(*opened.generator, entry));
     if (same) continue;
     ++different;
-    std::fprintf(around.out, "differs: %zu tokens, \"%s\"; it was dropped\n", entry.end,
+    std::fprintf(around.out, "differs: %s, \"%s\"; it was dropped\n",
+                 counted(entry.end, "token").c_str(),
                  opening_of(opened.generator->text(entry.tokens)).c_str());
     opened.generator->drop(entry.tenant, entry.tokens);
   }
-  std::fprintf(around.out, "%zu of %zu prefixes computed anew: %zu differ%s\n", count,
-               entries.size(), different,
+  std::fprintf(around.out, "%zu of %s computed anew, %s%s\n", count,
+               counted(entries.size(), "prefix", "prefixes").c_str(),
+               different == 0 ? "all the same" : (std::to_string(different) + " different").c_str(),
                opened.generator->exact() ? "" : " (approximate: compared within a tolerance)");
   return different == 0 ? kExitDone : kExitMismatch;
 }
@@ -154,8 +148,8 @@ Result<int> explain(const KvFlags& flags, const Surroundings& around) {
   const PromptRequest request = request_of(flags);
   INCIPIT_TRY(const TokenVector tokens, opened.generator->tokens(request));
   INCIPIT_TRY(const KvLookup lookup, opened.generator->explain(request));
-  std::fprintf(around.out, "%zu tokens, %zu cached (%zu of them in memory or files)\n",
-               lookup.tokens, lookup.matched, lookup.restored);
+  std::fprintf(around.out, "%s, %zu cached (%zu of them in memory or files)\n",
+               counted(lookup.tokens, "token").c_str(), lookup.matched, lookup.restored);
   if (lookup.miss == KvMiss::kNone) return kExitDone;
   const std::size_t first = lookup.first_missing;
   std::fprintf(
@@ -184,14 +178,16 @@ Result<int> drop(const KvFlags& flags, const Surroundings& around) {
       return kExitDone;
     }
   }
-  std::fprintf(around.out, "%zu tokens forgotten\n", opened.generator->drop(flags.tenant, tokens));
+  std::fprintf(around.out, "%s forgotten\n",
+               counted(opened.generator->drop(flags.tenant, tokens), "token").c_str());
   return kExitDone;
 }
 
 Result<int> save(const KvFlags& flags, const Surroundings& around) {
   INCIPIT_TRY(const Opened opened, open(flags, around));
   INCIPIT_TRY(const KvSaved saved, opened.generator->save(request_of(flags), flags.file));
-  std::fprintf(around.out, "%zu tokens in %s, %zu of them computed now\n", saved.tokens,
+  std::fprintf(around.out, "%s in %s, %zu of them computed now\n",
+               counted(saved.tokens, "token").c_str(),
                printable(flags.file, LineEnds::kEscaped).c_str(), saved.computed);
   return kExitDone;
 }
@@ -199,37 +195,69 @@ Result<int> save(const KvFlags& flags, const Surroundings& around) {
 Result<int> restore(const KvFlags& flags, const Surroundings& around) {
   INCIPIT_TRY(const Opened opened, open(flags, around));
   INCIPIT_TRY(const std::size_t tokens, opened.generator->restore(flags.file));
-  std::fprintf(around.out, "%zu tokens restored\n", tokens);
+  std::fprintf(around.out, "%s restored\n", counted(tokens, "token").c_str());
   return kExitDone;
 }
 
 using Action = Result<int> (*)(const KvFlags&, const Surroundings&);
 
-int run(const std::string& name, Action action, std::span<const std::string> arguments,
+struct KvAction {
+  const char* name;
+  const char* summary;
+  Action run;
+};
+
+constexpr KvAction kActions[] = {
+    {"ls", "list the prefixes in the folder; it may be in use", list},
+    {"explain", "show how much of a prompt is cached, and why not more", explain},
+    {"save", "write the cells of a prompt to one file, computing what is not cached", save},
+    {"restore", "take a file that save wrote into the folder", restore},
+    {"verify", "compute a sample of the prefixes anew and compare every bit", verify},
+    {"drop", "remove what is cached of a prompt, and what goes on from there; or all", drop},
+};
+
+void print_usage(std::FILE* out) {
+  std::fputs("Usage: incipit kv ls|explain|save|restore|verify|drop --folder FOLDER [FLAGS]\n\n",
+             out);
+  for (const KvAction& action : kActions) {
+    std::fprintf(out, "  %-8s  %s\n", action.name, action.summary);
+  }
+  std::fputs("\nincipit kv ACTION --help tells more.\n", out);
+}
+
+int run(const KvAction& action, std::span<const std::string> arguments,
         const Surroundings& around) {
-  CLI::App app("incipit kv " + name + ": see incipit kv --help.", "incipit kv " + name);
+  const std::string name = action.name;
+  std::string description = std::string(action.summary) + ".";
+  description.front() = static_cast<char>(std::toupper(description.front()));
+  CLI::App app(description, "incipit kv " + name);
   app.footer(
-      "Exit codes: 0 done, 2 usage or input, 3 model, memory or disk, or the folder is in "
-      "use, 4 a prefix differs.");
+      std::string(
+          "Exit codes: 0 done, 2 usage or input, 3 model, memory or disk, or the folder is ") +
+      (name == "verify" ? "in use, 4 a prefix differs." : "in use."));
   KvFlags flags;
   app.add_option("--folder", flags.folder, "The folder of KV states.")
       ->type_name("FOLDER")
       ->required();
   if (name != "ls") add_engine_flags(app, flags.engine);
   if (name == "save" || name == "restore")
-    app.add_option("file", flags.file, name == "save" ? "To write." : "That save wrote.")
+    app.add_option("file", flags.file,
+                   name == "save" ? "The file to write." : "The file that save wrote.")
         ->type_name("FILE")
         ->required();
   if (name == "explain" || name == "drop" || name == "save") {
-    app.add_option("prompt", flags.prompt, "What the user says.")
+    app.add_option("prompt", flags.prompt, "What the user says: the text of the user turn.")
         ->type_name("TEXT")
         ->required(name != "drop");
-    app.add_option("--system", flags.system, "The system turn before it.")->type_name("TEXT");
-    app.add_option("--tenant", flags.tenant, "Whose prefixes.")->type_name("NAME");
+    app.add_option("--system", flags.system, "The text of a system turn before it.")
+        ->type_name("TEXT");
+    app.add_option("--tenant", flags.tenant, "Whose prefixes; by default those without a tenant.")
+        ->type_name("NAME");
   }
   if (name == "drop" || name == "verify")
-    app.add_flag("--all", flags.all,
-                 name == "drop" ? "Everything of the tenant." : "Every prefix.");
+    app.add_flag(
+        "--all", flags.all,
+        name == "drop" ? "Remove everything of the tenant." : "Compute every prefix anew.");
   if (name == "verify") {
     app.add_option("--sample", flags.sample, "How many prefixes to compute anew.")
         ->type_name("N")
@@ -237,7 +265,7 @@ int run(const std::string& name, Action action, std::span<const std::string> arg
         ->capture_default_str();
   }
   if (const auto over = parse_flags(app, arguments, around)) return *over;
-  const auto code = action(flags, around);
+  const auto code = action.run(flags, around);
   return code ? *code : fail(code.error(), around);
 }
 
@@ -245,18 +273,15 @@ int run(const std::string& name, Action action, std::span<const std::string> arg
 
 int run_kv(std::span<const std::string> arguments, const Surroundings& around) {
   const std::string name = arguments.empty() ? "" : arguments.front();
-  const std::pair<const char*, Action> actions[] = {{"ls", list},       {"explain", explain},
-                                                    {"save", save},     {"restore", restore},
-                                                    {"verify", verify}, {"drop", drop}};
-  for (const auto& [word, action] : actions) {
-    if (name == word) return run(name, action, arguments.subspan(1), around);
+  for (const KvAction& action : kActions) {
+    if (name == action.name) return run(action, arguments.subspan(1), around);
   }
   const bool help = name == "--help" || name == "-h";
   if (!help && !name.empty()) {
     std::fprintf(around.err, "incipit kv: there is no action '%s'\n\n",
                  printable(name, LineEnds::kEscaped).c_str());
   }
-  std::fputs(kUsage, help ? around.out : around.err);
+  print_usage(help ? around.out : around.err);
   return help ? kExitDone : kExitUsage;
 }
 

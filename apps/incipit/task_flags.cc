@@ -47,7 +47,7 @@ void add_task_flags(CLI::App& app, TaskFlags& flags) {
     const std::string name = flag_name(option, is_on);
     const char* group = "Options of the task (they override the file)";
     if (info.is_switch) {
-      app.add_flag(name, option.is_set, is_on ? "Switch off: " + info.help : info.help)
+      app.add_flag(name, option.is_set, is_on ? "Switches this off: " + info.help : info.help)
           ->group(group);
     } else {
       app.add_option(name, option.value, info.help)->type_name(value_name(info))->group(group);

@@ -121,6 +121,7 @@ struct FileReport {
   std::uint64_t resumed = 0;  // Rows whose scores came from FILE.state.
   std::uint64_t scored = 0;   // Texts that this run gave to the model.
   std::uint64_t slow_path = 0;
+  std::uint64_t rescored = 0;       // Near ties on an approximate runtime, scored again alone.
   std::uint64_t neutralised = 0;    // Special-token surfaces kept as plain text.
   std::uint64_t utf8_replaced = 0;  // Bad byte runs replaced.
   std::uint64_t suffix_tokens = 0;

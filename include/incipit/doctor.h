@@ -51,6 +51,13 @@ struct DoctorReport {
   std::vector<DoctorModel> models;  // Of the cache directory, and the one asked for.
   std::vector<DoctorRun> runs;      // Of the model asked for; none with libllama.
 
+  // Whether a run was possible, so that something was proved or refuted.
+  [[nodiscard]] bool is_proved() const {
+    for (const DoctorRun& run : runs) {
+      if (run.refused.empty()) return true;
+    }
+    return false;
+  }
   // Whether the law holds in every run that was possible.
   [[nodiscard]] bool is_well() const {
     for (const DoctorRun& run : runs) {

@@ -86,6 +86,7 @@ TEST(ClassifyFile, WritesOneRowForEachRowInOrder) {
   EXPECT_FALSE(dir.has("out.jsonl.state"));
 }
 
+// Public report (C23): one long row failed the whole batch.
 TEST(ClassifyFile, KeepsATooLongRowToItself) {
   const TempDir dir;
   const std::string input = dir.file(
@@ -135,6 +136,7 @@ TEST(ClassifyFile, ScoresRepeatsOnceUnlessToldNotTo) {
       600U);
 }
 
+// Public report (C55): a long labelling job could not be resumed.
 TEST(ClassifyFile, ResumesToTheSameBytes) {
   for (const Calibration calibration : {Calibration::kNone, Calibration::kBatch}) {
     const TempDir dir;
@@ -241,6 +243,57 @@ TEST(ClassifyFile, StopsWhenCancelledAndKeepsWhatIsDone) {
   EXPECT_EQ(report.error().code, ErrorCode::kCancelled);
   EXPECT_NE(report.error().message.find("--resume"), std::string::npos);
   EXPECT_TRUE(dir.has("out.jsonl.state"));
+}
+
+// A stop in the middle of a window is heeded there, and what it had scored by then is kept.
+TEST(ClassifyFile, StopsWithinAWindow) {
+  const TempDir dir;
+  std::atomic<bool> cancelled = false;
+  std::size_t texts = 0;
+  std::string rows;
+  for (int i = 0; i < 64; ++i) rows += "{\"text\":\"row " + std::to_string(i) + " billing\"}\n";
+  FileJob job{.input = dir.file("in.jsonl", rows), .output = dir.path("out.jsonl")};
+  job.cancelled = &cancelled;
+  std::vector<std::uint64_t> seen;
+  job.on_progress = [&](const Progress& progress) { seen.push_back(progress.rows); };
+  FakeClassifier classifier(ticket_task(), {.texts_per_call = 64, .on_text = [&] {
+                                              cancelled = ++texts == 5 || cancelled;
+                                            }});
+  const auto report = classify_file(classifier, job);
+  ASSERT_FALSE(report);
+  EXPECT_EQ(report.error().code, ErrorCode::kCancelled);
+  EXPECT_LT(texts, 64U);
+  EXPECT_EQ(lines_of(dir.read("out.jsonl.part")).size(), texts);
+  EXPECT_EQ(seen, (std::vector<std::uint64_t>{texts, texts}));
+
+  cancelled = false;
+  job.resume = true;
+  FakeClassifier second(ticket_task(), {.texts_per_call = 64});
+  ASSERT_TRUE(classify_file(second, job));
+  EXPECT_EQ(second.counters().texts, 64 - texts);
+  FakeClassifier third(ticket_task(), {.texts_per_call = 64});
+  FileJob whole{.input = job.input, .output = dir.path("whole.jsonl")};
+  ASSERT_TRUE(classify_file(third, whole));
+  EXPECT_EQ(dir.read("out.jsonl"), dir.read("whole.jsonl"));
+}
+
+TEST(ClassifyFile, AStopWhileVerifyingLeavesTheOutputWhole) {
+  const TempDir dir;
+  std::atomic<bool> cancelled = false;
+  std::size_t texts = 0;
+  FileJob job{.input = dir.file("in.jsonl", mixed_rows()), .output = dir.path("out.jsonl")};
+  job.cancelled = &cancelled;
+  job.verify = 10;
+  FakeClassifier plain(ticket_task(), {});
+  ASSERT_TRUE(classify_file(plain, job));
+  const std::size_t scored = plain.counters().texts - job.verify;
+  FakeClassifier classifier(ticket_task(), {.on_text = [&] { cancelled = ++texts > scored + 2; }});
+  const auto report = classify_file(classifier, job);
+  ASSERT_FALSE(report);
+  EXPECT_EQ(report.error().code, ErrorCode::kCancelled);
+  EXPECT_NE(report.error().message.find("is complete"), std::string::npos);
+  EXPECT_EQ(texts, scored + 3);
+  EXPECT_EQ(lines_of(dir.read("out.jsonl")).size(), 60U);
 }
 
 TEST(ClassifyFile, ReportsAFullDisk) {

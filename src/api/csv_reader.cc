@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "api/json_writer.h"
+#include "base/counted.h"
 
 namespace incipit::api {
 namespace {
@@ -102,7 +103,7 @@ bool CsvReader::append(Record& record, std::string& cell, int c) {
     if (record.error.empty()) {
       record.error = "row_too_long";
       record.message = "line " + std::to_string(record.line) + ": this record is longer than " +
-                       std::to_string(fields_.row_bytes_max) + " bytes";
+                       counted(fields_.row_bytes_max, "byte");
     }
     record.cells.clear();
     cell.clear();
@@ -198,8 +199,8 @@ void CsvReader::fill_row(Record& record, Row& row) const {
   if (row.error.empty() && record.cell_count != column_count_) {
     row.error = "wrong_column_count";
     row.message = "line " + std::to_string(record.line) + ": this record has " +
-                  std::to_string(record.cell_count) + " cells where the file has " +
-                  std::to_string(column_count_) + " columns";
+                  counted(record.cell_count, "cell") + " where the file has " +
+                  counted(column_count_, "column");
   }
   row.cells = std::move(record.cells);
   row.cells.resize(column_count_);

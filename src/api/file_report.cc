@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "api/json_writer.h"
+#include "base/counted.h"
 #include "incipit/classify_file.h"
 
 namespace incipit {
@@ -92,6 +93,7 @@ void write_counts(JsonWriter& json, const FileReport& file) {
   json.key("errors").number(file.errors);
   json.key("resumed").number(file.resumed);
   json.key("slow_path").number(file.slow_path);
+  json.key("rescored").number(file.rescored);
   json.key("neutralised").number(file.neutralised);
   json.key("utf8_replaced").number(file.utf8_replaced);
 }
@@ -224,7 +226,7 @@ std::string percent(double part) { return fixed(100 * part, 1) + " %"; }
 
 std::string quality_text(const FileQuality& quality) {
   std::string text = "quality: accuracy " + percent(quality.accuracy) + " of " +
-                     std::to_string(quality.rows) + " labelled rows, macro F1 " +
+                     counted(quality.rows, "labelled row") + ", macro F1 " +
                      fixed(quality.macro_f1, 3);
   if (quality.coverage < 1) {
     text += ", " + percent(quality.coverage) + " accepted with accuracy " +
@@ -232,8 +234,8 @@ std::string quality_text(const FileQuality& quality) {
   }
   text += ", calibration error " + fixed(quality.ece, 3) + "\n";
   if (quality.unknown_gold > 0) {
-    text += "quality: " + std::to_string(quality.unknown_gold) +
-            " rows have a true label that the task does not know\n";
+    text += "quality: " + counted(quality.unknown_gold, "row") +
+            " with a true label that the task does not know\n";
   }
   return text;
 }
@@ -255,8 +257,8 @@ std::string verify_text(const Classifier& classifier, const VerifyReport& verify
 }
 
 std::string fit_text(const FitReport& fit) {
-  std::string text = "fit on " + std::to_string(fit.rows) + " rows: temperature " +
-                     six_digits(fit.temperature_fitted);
+  std::string text =
+      "fit on " + counted(fit.rows, "row") + ": temperature " + six_digits(fit.temperature_fitted);
   text += fit.temperature_kept ? " improves" : " does not improve";
   text += " the other half";
   text += fit.temperature_kept ? "" : " and is not used";
@@ -313,9 +315,9 @@ std::string report_json(const Classifier& classifier, const ReportParts& parts) 
 
 std::string report_text(const Classifier& classifier, const ReportParts& parts) {
   const FileReport& file = *parts.file;
-  std::string text = std::to_string(file.rows) + " rows: " + std::to_string(file.ok) + " ok, " +
-                     std::to_string(file.review) + " review, " + std::to_string(file.errors) +
-                     " errors; " + std::to_string(file.unique) + " distinct texts\n";
+  std::string text = counted(file.rows, "row") + ": " + std::to_string(file.ok) + " ok, " +
+                     std::to_string(file.review) + " review, " + counted(file.errors, "error") +
+                     "; " + counted(file.unique, "distinct text") + "\n";
   text += "labels:";
   for (std::size_t i = 0; i < file.predicted.size(); ++i) {
     text += std::string(i == 0 ? " " : ", ") + classifier.task().labels[i].name + " " +
@@ -325,7 +327,7 @@ std::string report_text(const Classifier& classifier, const ReportParts& parts) 
     text += "; " + std::to_string(file.changed_by_calibration) + " changed by the calibration";
   }
   text += "\n";
-  if (file.scored > 0) {
+  if (file.tokens_full > 0) {
     const SpeedUp speed = speed_up(file);
     text += fixed(ms_per_ticket(file), 1) + " ms per ticket; speed-up against full prompts " +
             fixed(speed.factor, 2) + "x (" + (speed.is_measured ? "measured" : "estimated") + ")\n";
@@ -338,8 +340,8 @@ std::string report_text(const Classifier& classifier, const ReportParts& parts) 
   if (parts.fit != nullptr) text += fit_text(*parts.fit);
   if (parts.order != nullptr) {
     text += "order test: " + std::to_string(parts.order->flipped) + " of " +
-            std::to_string(parts.order->texts) + " texts change their label under " +
-            std::to_string(parts.order->orders) + " orders of the label list, " +
+            counted(parts.order->texts, "text") + " with another label under " +
+            counted(parts.order->orders, "order") + " of the label list, " +
             std::to_string(parts.order->flipped_calibrated) + " with the calibration\n";
   }
   if (file.verify) text += verify_text(classifier, *file.verify);

@@ -63,11 +63,18 @@ TEST(FileReport, IsJsonWithEverythingInIt) {
   EXPECT_EQ(int64_t(json["order_test"]["flipped_calibrated"]), 5);
 }
 
+TEST(FileReport, HasNoSpeedWhereNothingReachedTheModel) {
+  const test::FakeClassifier classifier(test::ticket_task(), {});
+  const FileReport file{.rows = 1, .unique = 1, .errors = 1, .scored = 1};
+  EXPECT_EQ(report_text(classifier, {.file = &file}),
+            "1 row: 0 ok, 0 review, 1 error; 1 distinct text\nlabels:\n");
+}
+
 TEST(FileReport, TellsAPersonTheMainThings) {
   const test::FakeClassifier classifier(test::ticket_task(), {});
   const FileReport file = full_report();
   const std::string text = report_text(classifier, {.file = &file});
-  EXPECT_NE(text.find("600 rows: 590 ok, 9 review, 1 errors; 3 distinct texts"), std::string::npos);
+  EXPECT_NE(text.find("600 rows: 590 ok, 9 review, 1 error; 3 distinct texts"), std::string::npos);
   EXPECT_NE(text.find("15.0 ms per ticket; speed-up against full prompts 13.33x (measured)"),
             std::string::npos)
       << text;

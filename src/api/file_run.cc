@@ -9,6 +9,8 @@
 #include <utility>
 
 #include "api/job_facts.h"
+#include "base/counted.h"
+#include "base/elapsed.h"
 
 namespace incipit::api {
 namespace {
@@ -44,11 +46,12 @@ Result<RowFormat> output_format(const FileJob& job, const RowFormat& input) {
 
 FileRun::FileRun(Classifier& classifier, const FileJob& job, RowSource source)
     : classifier_(classifier),
+      scorer_(classifier),
       job_(job),
       source_(std::move(source)),
       is_stream_(OutputFile::is_stream(job.output)),
       tally_(classifier.task()),
-      verifier_(classifier, job.verify, job.verify_tolerance),
+      verifier_(classifier, job.verify, job.verify_tolerance, [this] { return check_cancelled(); }),
       batch_bias_(classifier.task().labels.size()) {}
 
 Result<FileReport> FileRun::run(Classifier& classifier, const FileJob& job) {
@@ -153,11 +156,13 @@ Result<void> FileRun::score_rows() {
     if (window.rows().empty()) return flush_output();
     const ClassifierCounters before = classifier_.counters();
     const auto start = std::chrono::steady_clock::now();
-    INCIPIT_TRY_VOID(window.score(classifier_));
+    INCIPIT_TRY_VOID(window.score(scorer_, [this](std::size_t texts) {
+      report_progress(texts);
+      return !is_cancelled();
+    }));
     const ClassifierCounters after = classifier_.counters();
     FileReport& report = tally_.report();
-    report.ms_tickets +=
-        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+    report.ms_tickets += ms_since(start);
     report.scored += window.text_count();
     report.tokens_evaluated += after.tokens_evaluated - before.tokens_evaluated;
     report.tokens_full += after.tokens_full - before.tokens_full;
@@ -179,7 +184,7 @@ Result<void> FileRun::keep(RowWindow& window) {
   INCIPIT_TRY_VOID(journal_->flush());
   for (const WindowRow& each : window.rows()) INCIPIT_TRY_VOID(take(each.row, each.record));
   INCIPIT_TRY_VOID(flush_output());
-  report_progress();
+  report_progress(0);
   return {};
 }
 
@@ -248,6 +253,7 @@ Result<void> FileRun::flush_output() {
 Result<FileReport> FileRun::finish() {
   INCIPIT_TRY_VOID(flush_output());
   INCIPIT_TRY_VOID(output_->finish());
+  is_written_ = true;
   if (!is_stream_) ::unlink(OutputFile::state_path(job_.output).c_str());
   FileReport report = tally_.finish();
   report.bias = bias_;
@@ -258,16 +264,23 @@ Result<FileReport> FileRun::finish() {
 }
 
 Result<void> FileRun::check_cancelled() const {
-  if (job_.cancelled == nullptr || !job_.cancelled->load()) return {};
-  const std::string rows = std::to_string(progress_.rows) + " rows";
+  if (!is_cancelled()) return {};
+  if (is_written_) {
+    return failure(ErrorCode::kCancelled,
+                   "interrupted while verifying; " + job_.output + " is complete");
+  }
+  const std::string rows = counted(progress_.rows, "row");
   if (is_stream_) return failure(ErrorCode::kCancelled, "interrupted after " + rows);
-  return failure(ErrorCode::kCancelled, "interrupted after " + rows + "; they are kept in " +
+  return failure(ErrorCode::kCancelled, "interrupted after " + rows + "; what is done is kept in " +
                                             OutputFile::state_path(job_.output) +
                                             ", run again with --resume to go on");
 }
 
-void FileRun::report_progress() {
-  if (job_.on_progress) job_.on_progress(progress_);
+void FileRun::report_progress(std::size_t texts) {
+  if (!job_.on_progress) return;
+  Progress progress = progress_;
+  progress.rows += texts;
+  job_.on_progress(progress);
 }
 
 }  // namespace incipit::api

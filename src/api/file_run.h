@@ -21,6 +21,7 @@
 #include "api/bias.h"
 #include "api/file_tally.h"
 #include "api/output_file.h"
+#include "api/paced_scorer.h"
 #include "api/row_source.h"
 #include "api/row_window.h"
 #include "api/row_writer.h"
@@ -58,14 +59,20 @@ class FileRun {
                              std::span<const double> bias) const;
 
   Result<void> flush_output();
+  [[nodiscard]] bool is_cancelled() const {
+    return job_.cancelled != nullptr && job_.cancelled->load();
+  }
   Result<void> check_cancelled() const;
-  void report_progress();
+  // `texts`: scored, but not yet written.
+  void report_progress(std::size_t texts);
   [[nodiscard]] bool bias_comes_last() const { return job_.calibration == Calibration::kBatch; }
 
   Classifier& classifier_;
+  PacedScorer scorer_;
   const FileJob& job_;
   RowSource source_;
   bool is_stream_;
+  bool is_written_ = false;  // The output has its name.
   std::unique_ptr<RowReader> reader_;
   std::optional<ScoreJournal> journal_;
   std::optional<OutputFile> output_;

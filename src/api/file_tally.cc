@@ -28,6 +28,7 @@ void FileTally::add_read(const Scored* scored, const Label& plain, bool is_repea
   winners_.add(plain);
   const TextFacts& facts = scored->facts;
   report_.slow_path += facts.slow_path ? 1 : 0;
+  report_.rescored += facts.rescored ? 1 : 0;
   report_.neutralised += facts.neutralised;
   report_.utf8_replaced += facts.utf8_replaced;
   report_.suffix_tokens += facts.tokens;

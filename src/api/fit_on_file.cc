@@ -6,6 +6,7 @@
 
 #include "api/bias.h"
 #include "api/file_tally.h"
+#include "api/paced_scorer.h"
 #include "api/row_source.h"
 #include "incipit/classify_file.h"
 #include "policy/calibration.h"
@@ -32,18 +33,24 @@ Result<LabelledRows> score_labelled(Classifier& classifier, const FitOptions& op
   INCIPIT_TRY(const auto reader, source.rows());
   LabelledRows rows;
   std::vector<std::string> texts;
+  api::PacedScorer scorer(classifier);
+  const auto is_cancelled = [&] {
+    return options.cancelled != nullptr && options.cancelled->load();
+  };
+  const auto check_cancelled = [&]() -> Result<void> {
+    if (!is_cancelled()) return {};
+    return failure(ErrorCode::kCancelled, "interrupted while fitting on " + options.input);
+  };
   const auto score_texts = [&]() -> Result<void> {
     const std::vector<std::string_view> views(texts.begin(), texts.end());
-    INCIPIT_TRY(auto scored, classifier.score(views, Route::kBatched));
+    INCIPIT_TRY(auto scored, scorer.score(views, [&](std::size_t) { return !is_cancelled(); }));
     for (Scored& each : scored) rows.scored.push_back(std::move(each));
     texts.clear();
     return {};
   };
   api::Row row;
   while (true) {
-    if (options.cancelled != nullptr && options.cancelled->load()) {
-      return failure(ErrorCode::kCancelled, "interrupted while fitting on " + options.input);
-    }
+    INCIPIT_TRY_VOID(check_cancelled());
     INCIPIT_TRY(const bool more, reader->next(row));
     if (!more) break;
     if (!row.error.empty()) return refuse(options, row, row.message);
@@ -55,6 +62,7 @@ Result<LabelledRows> score_labelled(Classifier& classifier, const FitOptions& op
     if (texts.size() == classifier.texts_per_call()) INCIPIT_TRY_VOID(score_texts());
   }
   INCIPIT_TRY_VOID(score_texts());
+  INCIPIT_TRY_VOID(check_cancelled());
   return rows;
 }
 

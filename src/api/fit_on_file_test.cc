@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <atomic>
+
 #include "incipit/classify_file.h"
 #include "support/fake_classifier.h"
 #include "support/temp_dir.h"
@@ -37,6 +39,19 @@ TEST(FitOnFile, SetsTheLeastConfidenceThatReachesATarget) {
   EXPECT_EQ(classifier.task().options.temperature, report->temperature);
   EXPECT_GE(report->held_accuracy, 0.99);
   EXPECT_LT(report->held_coverage, 0.9);
+}
+
+TEST(FitOnFile, StopsWithinItsTexts) {
+  const TempDir dir;
+  std::atomic<bool> cancelled = false;
+  std::size_t texts = 0;
+  FakeClassifier classifier(ticket_task(),
+                            {.texts_per_call = 64, .on_text = [&] { cancelled = ++texts >= 5; }});
+  const auto report = fit_on_file(
+      classifier, {.input = dir.file("a.jsonl", labelled(60, 5)), .cancelled = &cancelled});
+  ASSERT_FALSE(report);
+  EXPECT_EQ(report.error().code, ErrorCode::kCancelled);
+  EXPECT_LT(texts, 60U);
 }
 
 TEST(FitOnFile, RefusesATargetThatDoesNotHold) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "base/counted.h"
 #include "base/utf8.h"
 
 namespace incipit::api {
@@ -53,7 +54,7 @@ Result<bool> JsonlReader::next(Row& row) {
   if (is_too_long) {
     row.error = "row_too_long";
     row.message = "line " + std::to_string(row.line) + ": this line is longer than " +
-                  std::to_string(fields_.row_bytes_max) + " bytes";
+                  counted(fields_.row_bytes_max, "byte");
     return true;
   }
   if (auto read = read_row(row); !read) {

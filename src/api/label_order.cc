@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "api/bias.h"
+#include "api/paced_scorer.h"
 #include "api/row_source.h"
 #include "api/seen_texts.h"
 #include "incipit/classify_file.h"
@@ -42,19 +43,12 @@ Result<std::vector<std::string>> first_texts(const FileJob& job, std::size_t tex
 
 Result<std::vector<Scored>> score_all(Classifier& classifier, const std::vector<std::string>& texts,
                                       const FileJob& job) {
-  std::vector<Scored> all;
-  for (std::size_t begin = 0; begin < texts.size();) {
-    if (job.cancelled != nullptr && job.cancelled->load()) {
-      return failure(ErrorCode::kCancelled, "interrupted in the order test");
-    }
-    const std::size_t count = std::min(classifier.texts_per_call(), texts.size() - begin);
-    const std::vector<std::string_view> views(
-        texts.begin() + static_cast<std::ptrdiff_t>(begin),
-        texts.begin() + static_cast<std::ptrdiff_t>(begin + count));
-    INCIPIT_TRY(auto scored, classifier.score(views, Route::kBatched));
-    for (Scored& each : scored) all.push_back(std::move(each));
-    begin += count;
-  }
+  const auto is_cancelled = [&job] { return job.cancelled != nullptr && job.cancelled->load(); };
+  const std::vector<std::string_view> views(texts.begin(), texts.end());
+  INCIPIT_TRY(auto all, api::PacedScorer(classifier).score(views, [&](std::size_t) {
+    return !is_cancelled();
+  }));
+  if (is_cancelled()) return failure(ErrorCode::kCancelled, "interrupted in the order test");
   return all;
 }
 

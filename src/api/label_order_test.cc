@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <atomic>
+
 #include "incipit/classify_file.h"
 #include "support/fake_classifier.h"
 #include "support/temp_dir.h"
@@ -37,6 +39,7 @@ TEST(LabelOrder, SeesLabelsThatStayAndLabelsThatTurn) {
   EXPECT_EQ(all->flipped, 10U);
 }
 
+// Public report (C19): a correction of priors brought dependence on the order back, unseen.
 TEST(LabelOrder, TellsWhatACalibrationDoesToTheFlips) {
   const test::TempDir dir;
   const FileJob job{.input = dir.file("a.jsonl", plain_rows(60)),
@@ -46,6 +49,19 @@ TEST(LabelOrder, TellsWhatACalibrationDoesToTheFlips) {
   ASSERT_TRUE(report);
   EXPECT_EQ(report->flipped, 60U);
   EXPECT_LT(report->flipped_calibrated, 60U);
+}
+
+TEST(LabelOrder, StopsWithinItsTexts) {
+  const test::TempDir dir;
+  std::atomic<bool> cancelled = false;
+  std::size_t texts = 0;
+  FileJob job{.input = dir.file("a.jsonl", plain_rows(60))};
+  job.cancelled = &cancelled;
+  test::FakeEngine engine({.texts_per_call = 64, .on_text = [&] { cancelled = ++texts >= 5; }});
+  const auto report = test_order(engine, listed_task(), job, {.orders = 3});
+  ASSERT_FALSE(report);
+  EXPECT_EQ(report.error().code, ErrorCode::kCancelled);
+  EXPECT_LT(texts, 60U);
 }
 
 TEST(LabelOrder, NeedsAnInputThatCanBeReadTwice) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "api/row_source.h"
+#include "base/counted.h"
 
 namespace incipit {
 
@@ -18,8 +19,7 @@ Result<std::vector<LabelledText>> read_labelled_texts(const std::string& path,
     if (!more) break;
     if (!row.error.empty()) return failure(ErrorCode::kInvalidArgument, path + ": " + row.message);
     if (texts.size() == rows_max) {
-      return failure(ErrorCode::kInvalidArgument,
-                     path + ": more than " + std::to_string(rows_max) + " rows");
+      return failure(ErrorCode::kInvalidArgument, path + ": more than " + counted(rows_max, "row"));
     }
     texts.push_back({.text = std::move(row.text), .label = row.gold.value_or("")});
   }

@@ -43,6 +43,7 @@ std::vector<Row> csv(const std::string& bytes, RowFields fields = {}, RowFormat 
   return read_all(bytes, format, std::move(fields)).value();
 }
 
+// Public report (C28): large ids lost digits on their way through a double.
 TEST(JsonlReader, EchoesIdsByteForByte) {
   const auto rows = jsonl(
       "{\"id\":50000000014435121,\"text\":\"x\"}\n{\"id\":1.10,\"text\":\"y\"}\r\n"
@@ -83,6 +84,7 @@ TEST(JsonlReader, TakesNulByEscapeAndRefusesItRaw) {
   EXPECT_EQ(rows[1].error, "invalid_json");
 }
 
+// Public report (C25): bytes that are not UTF-8 reached the JSON writer and ended the process.
 TEST(JsonlReader, LetsBytesThatAreNotUtf8Through) {
   const auto rows = jsonl("{\"id\":\"\xE9\",\"text\":\"caf\xE9 bill\"}\n");
   EXPECT_EQ(rows[0].text, "caf\xE9 bill");
@@ -110,6 +112,7 @@ TEST(JsonlReader, JoinsTextFieldsAndKeepsTheOthers) {
   EXPECT_EQ(rows[0].kept[1].json, "2");
 }
 
+// Public report (C26): a byte order mark became part of the first column name.
 TEST(RowReader, StripsAByteOrderMarkAtOffsetZeroOnly) {
   EXPECT_EQ(csv("\xEF\xBB\xBFid,text\n7,x\n")[0].id, "\"7\"");
   EXPECT_EQ(jsonl("\xEF\xBB\xBF{\"text\":\"\xEF\xBB\xBFx\"}\n")[0].text, "\xEF\xBB\xBFx");
@@ -132,7 +135,7 @@ TEST(CsvReader, NamesTheLineOfAWrongColumnCount) {
   const auto rows = csv("id,text\n1,\"a\nb\"\n2\n3,c,d\n4,e");
   ASSERT_EQ(rows.size(), 4U);
   EXPECT_EQ(rows[1].error, "wrong_column_count");
-  EXPECT_EQ(rows[1].message, "line 4: this record has 1 cells where the file has 2 columns");
+  EXPECT_EQ(rows[1].message, "line 4: this record has 1 cell where the file has 2 columns");
   EXPECT_EQ(rows[2].error, "wrong_column_count");
   EXPECT_EQ(rows[3].text, "e");
 }

@@ -50,19 +50,17 @@ Result<void> RowWindow::fill(RowReader& reader, const SeenTexts* seen, std::size
   return {};
 }
 
-Result<void> RowWindow::score(Classifier& classifier) {
+Result<void> RowWindow::score(PacedScorer& scorer, const PacedScorer::GoOn& go_on) {
   if (texts_.empty()) return {};
   std::vector<std::string_view> texts;
   for (const std::size_t index : texts_) texts.emplace_back(rows_[index].row.text);
-  INCIPIT_TRY(auto scored, classifier.score(texts, Route::kBatched));
-  if (scored.size() != texts.size()) {
-    return failure(ErrorCode::kInternal, "the classifier returned " +
-                                             std::to_string(scored.size()) + " results for " +
-                                             std::to_string(texts.size()) + " texts");
-  }
-  for (std::size_t i = 0; i < texts_.size(); ++i) {
+  INCIPIT_TRY(auto scored, scorer.score(texts, go_on));
+  for (std::size_t i = 0; i < scored.size(); ++i) {
     rows_[texts_[i]].record.scored = std::move(scored[i]);
   }
+  if (scored.size() == texts_.size()) return {};
+  rows_.resize(texts_[scored.size()]);  // A row repeats one before it, so what stays is whole.
+  texts_.resize(scored.size());
   return {};
 }
 

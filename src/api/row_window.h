@@ -11,6 +11,7 @@
 #include <optional>
 #include <vector>
 
+#include "api/paced_scorer.h"
 #include "api/row_reader.h"
 #include "api/score_journal.h"
 #include "api/seen_texts.h"
@@ -32,8 +33,9 @@ class RowWindow {
   // Reads the next rows; no rows at the end of the file. `seen` finds texts of earlier windows;
   // null: every row is scored.
   Result<void> fill(RowReader& reader, const SeenTexts* seen, std::size_t texts_max);
-  // Scores the texts that occur here for the first time.
-  Result<void> score(Classifier& classifier);
+  // Scores the texts that occur here for the first time. Where `go_on` ends that early, only the
+  // rows before the first text without scores stay.
+  Result<void> score(PacedScorer& scorer, const PacedScorer::GoOn& go_on);
 
   [[nodiscard]] std::vector<WindowRow>& rows() { return rows_; }
   [[nodiscard]] std::size_t text_count() const { return texts_.size(); }

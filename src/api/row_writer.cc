@@ -8,18 +8,19 @@
 
 #include "api/json_cursor.h"
 #include "api/json_writer.h"
-#include "base/utf8.h"
 
 namespace incipit::api {
 namespace {
 
 using std::string_view_literals::operator""sv;
 
-constexpr std::array kOwnKeys = {
-    "id"sv,          "label"sv,         "labels"sv, "level"sv, "confidence"sv, "margin"sv,
-    "gap"sv,         "mass"sv,          "status"sv, "best"sv,  "reason"sv,     "tie"sv,
-    "dup_of"sv,      "probabilities"sv, "tokens"sv, "error"sv, "message"sv,    "truncated_tokens"sv,
-    "neutralised"sv, "utf8_replaced"sv};
+constexpr std::array kOwnKeys = {"id"sv,          "label"sv,         "labels"sv,
+                                 "level"sv,       "confidence"sv,    "margin"sv,
+                                 "gap"sv,         "mass"sv,          "status"sv,
+                                 "best"sv,        "reason"sv,        "tie"sv,
+                                 "dup_of"sv,      "probabilities"sv, "tokens"sv,
+                                 "error"sv,       "message"sv,       "truncated_tokens"sv,
+                                 "neutralised"sv, "utf8_replaced"sv, "rescored"sv};
 
 std::string_view status_name(Status status) {
   switch (status) {
@@ -108,6 +109,7 @@ class JsonlWriter final : public RowWriter {
     if (facts.truncated_tokens > 0) json.key("truncated_tokens").number(facts.truncated_tokens);
     if (facts.neutralised > 0) json.key("neutralised").number(facts.neutralised);
     if (facts.utf8_replaced > 0) json.key("utf8_replaced").number(facts.utf8_replaced);
+    if (facts.rescored) json.key("rescored").boolean(true);
   }
 
   const Task& task_;
@@ -162,7 +164,7 @@ class CsvWriter final : public RowWriter {
 
     void cell(std::string_view text) {
       if (!std::exchange(is_first_, false)) out_ += writer_.style_.format.delimiter;
-      std::string value = repair_utf8(text, nullptr);
+      std::string value(text);
       const bool is_formula =
           !value.empty() && "=+-@\t\r"sv.find(value.front()) != std::string_view::npos;
       if (writer_.style_.csv_safe && is_formula) value.insert(0, 1, '\'');

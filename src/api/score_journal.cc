@@ -10,6 +10,10 @@
 namespace incipit::api {
 namespace {
 
+// Bits of a scored row's last byte.
+constexpr unsigned kSlowPath = 1;
+constexpr unsigned kRescored = 2;
+
 constexpr std::string_view kMagic = "incipit scores 1\n";
 constexpr std::size_t kFrameHead = sizeof(std::uint32_t) + sizeof(std::uint64_t);
 // Far above a row of ten thousand labels; a length beyond it is damage.
@@ -102,7 +106,8 @@ std::string encode(const JournalRow& row) {
        {facts.tokens, facts.truncated_tokens, facts.neutralised, facts.utf8_replaced}) {
     put(out, std::uint64_t{number});
   }
-  put(out, static_cast<std::uint8_t>(facts.slow_path));
+  put(out, static_cast<std::uint8_t>((facts.slow_path ? kSlowPath : 0) |
+                                     (facts.rescored ? kRescored : 0)));
   return out;
 }
 
@@ -123,7 +128,9 @@ bool decode(std::string_view payload, JournalRow& row) {
          {&facts.tokens, &facts.truncated_tokens, &facts.neutralised, &facts.utf8_replaced}) {
       *number = taker.take<std::uint64_t>();
     }
-    facts.slow_path = taker.take<std::uint8_t>() != 0;
+    const auto flags = taker.take<std::uint8_t>();
+    facts.slow_path = (flags & kSlowPath) != 0;
+    facts.rescored = (flags & kRescored) != 0;
   }
   return taker.sound() && row.kind <= JournalRow::Kind::kRepeat;
 }

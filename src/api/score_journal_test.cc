@@ -25,7 +25,8 @@ JournalRow scored_row(std::size_t number) {
                       .truncated_tokens = 1,
                       .neutralised = 2,
                       .utf8_replaced = 3,
-                      .slow_path = number % 2 == 0};
+                      .slow_path = number % 2 == 0,
+                      .rescored = number % 3 == 1};
   return row;
 }
 
@@ -35,6 +36,7 @@ bool same(const JournalRow& a, const JournalRow& b) {
          a.scored.raw == b.scored.raw && a.scored.mass == b.scored.mass &&
          a.scored.facts.tokens == b.scored.facts.tokens &&
          a.scored.facts.slow_path == b.scored.facts.slow_path &&
+         a.scored.facts.rescored == b.scored.facts.rescored &&
          a.scored.facts.utf8_replaced == b.scored.facts.utf8_replaced;
 }
 

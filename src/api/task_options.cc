@@ -46,15 +46,16 @@ const std::array kFields = {
     OptionField{"scoring", choice<&O::scoring>(kScoring),
                 "How labels are compared: by their first token, by all of their tokens, or by the "
                 "first where that tells them apart."},
-    OptionField{"normalise", choice<&O::normalise>(kNormalise),
-                "What a label's score is divided by; all but none are for comparison with other "
-                "tools."},
+    OptionField{
+        "normalise", choice<&O::normalise>(kNormalise),
+        "What becomes of a label's score: nothing; divided by its tokens (mean) or characters "
+        "(char), to compare with other tools; or less its score after an empty text (pmi)."},
     OptionField{"label_surface", choice<&O::label_surface>(kLabelSurface),
                 "How label words are written in the answer: as they are, after a space, "
                 "capitalised, or whichever the model likes best."},
     OptionField{"end_token", Switch{&O::end_token},
-                "Count the end of the answer as part of the label, so that a label may begin "
-                "another one."},
+                "Count the end of the answer as part of the label, so that one label may be the "
+                "beginning of another."},
     OptionField{"temperature", Number{&O::temperature, 1e-3, 1e3},
                 "Divides the scores before they become probabilities."},
     OptionField{"confidence", choice<&O::confidence>(kConfidence),

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "api/seen_texts.h"
+#include "base/elapsed.h"
 
 namespace incipit::api {
 namespace {
@@ -55,11 +56,11 @@ Result<VerifyReport> Verifier::finish() {
 
 Result<void> Verifier::compare_all() {
   for (const Candidate& candidate : candidates_) {
+    INCIPIT_TRY_VOID(check_());
     const std::string_view text = candidate.text;
     const auto start = std::chrono::steady_clock::now();
     INCIPIT_TRY(const auto full, classifier_.score(std::span(&text, 1), Route::kFull));
-    report_.ms_full +=
-        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+    report_.ms_full += ms_since(start);
     if (full.size() != 1) {
       return failure(ErrorCode::kInternal, "the classifier gave no scores for one text");
     }

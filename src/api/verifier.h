@@ -8,7 +8,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "incipit/classify_file.h"
@@ -18,8 +20,10 @@ namespace incipit::api {
 
 class Verifier {
  public:
-  Verifier(Classifier& classifier, std::size_t wanted, double tolerance)
-      : classifier_(classifier), wanted_(wanted), tolerance_(tolerance) {}
+  // `check` is asked before each whole prompt; its error ends the work.
+  Verifier(Classifier& classifier, std::size_t wanted, double tolerance,
+           std::function<Result<void>()> check)
+      : classifier_(classifier), wanted_(wanted), tolerance_(tolerance), check_(std::move(check)) {}
 
   // Takes note of a text and its scores; with kVerifyAll compares now and then.
   Result<void> add(const std::string& id, const std::string& text, const Scored& scored);
@@ -41,6 +45,7 @@ class Verifier {
   Classifier& classifier_;
   std::size_t wanted_;
   double tolerance_;
+  std::function<Result<void>()> check_;
   std::vector<Candidate> candidates_;  // A heap, greatest rank first, unless all are wanted.
   VerifyReport report_;
 };

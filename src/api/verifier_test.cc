@@ -15,6 +15,8 @@ namespace {
 using test::FakeClassifier;
 using test::ticket_task;
 
+Result<void> go_on() { return {}; }
+
 Scored score(FakeClassifier& classifier, std::string_view text) {
   return classifier.score(std::span(&text, 1), Route::kBatched).value().front();
 }
@@ -22,7 +24,7 @@ Scored score(FakeClassifier& classifier, std::string_view text) {
 // The ids that are compared, seen through mismatches on all of them.
 std::set<std::string> chosen(std::size_t wanted, bool backwards) {
   FakeClassifier classifier(ticket_task(), {.full_drift = 0.5});
-  Verifier verifier(classifier, wanted, 0.05);
+  Verifier verifier(classifier, wanted, 0.05, go_on);
   for (int i = 0; i < 50; ++i) {
     const std::string id = std::to_string(backwards ? 49 - i : i);
     EXPECT_TRUE(verifier.add(id, "text " + id, score(classifier, "text " + id)));
@@ -40,7 +42,7 @@ TEST(Verifier, ChoosesTheSameTextsInAnyOrder) {
 
 TEST(Verifier, DoesNothingUnlessAsked) {
   FakeClassifier classifier(ticket_task(), {.full_drift = 0.5});
-  Verifier verifier(classifier, 0, 0.05);
+  Verifier verifier(classifier, 0, 0.05, go_on);
   EXPECT_TRUE(verifier.add("1", "a", score(classifier, "a")));
   EXPECT_EQ(verifier.finish().value().rows, 0U);
 }
@@ -48,7 +50,7 @@ TEST(Verifier, DoesNothingUnlessAsked) {
 TEST(Verifier, WantsTheSameBitsWhereTheClassifierIsExact) {
   for (const bool exact : {true, false}) {
     FakeClassifier classifier(ticket_task(), {.exact = exact});
-    Verifier verifier(classifier, FileJob::kVerifyAll, 0.05);
+    Verifier verifier(classifier, FileJob::kVerifyAll, 0.05, go_on);
     Scored scored = score(classifier, "billing");
     scored.scores[1] = std::nextafter(scored.scores[1], 0);
     EXPECT_TRUE(verifier.add("1", "billing", scored));
@@ -58,7 +60,7 @@ TEST(Verifier, WantsTheSameBitsWhereTheClassifierIsExact) {
 
 TEST(Verifier, WantsTheSameLabelInsideTheTolerance) {
   FakeClassifier classifier(ticket_task(), {.exact = false});
-  Verifier verifier(classifier, FileJob::kVerifyAll, 100);
+  Verifier verifier(classifier, FileJob::kVerifyAll, 100, go_on);
   Scored scored = score(classifier, "billing");
   std::swap(scored.scores[0], scored.scores[1]);
   EXPECT_TRUE(verifier.add("1", "billing", scored));

@@ -6,11 +6,14 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
 #include <system_error>
 #include <utility>
+
+#include "base/counted.h"
 
 namespace incipit {
 namespace {
@@ -161,7 +164,7 @@ Result<std::string> read_file(const std::string& path, std::size_t bytes_max) {
     content.append(buffer.data(), count);
     if (content.size() > bytes_max) {
       return failure(ErrorCode::kInvalidArgument,
-                     path + " is larger than " + std::to_string(bytes_max) + " bytes");
+                     path + " is larger than " + counted(bytes_max, "byte"));
     }
   }
 }
@@ -174,6 +177,21 @@ bool must_stay(const std::string& path) {
 
 namespace {
 
+// Makes an empty file beside `path` that nobody else writes to: no other thread, no other process,
+// and none that died with the same number. Returns its name.
+Result<std::string> reserve_aside(const std::string& path) {
+  static std::atomic<std::uint64_t> next = 0;
+  while (true) {
+    std::string aside = path + ".tmp" + std::to_string(::getpid()) + "-" + std::to_string(next++);
+    const int descriptor = ::open(aside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    if (descriptor >= 0) {
+      ::close(descriptor);
+      return aside;
+    }
+    if (errno != EEXIST) return system_failure("write", aside, errno);
+  }
+}
+
 Result<void> write_in_place(const std::string& path, std::string_view bytes) {
   INCIPIT_TRY(File file, File::create(path));
   INCIPIT_TRY_VOID(file.write(bytes));
@@ -184,7 +202,7 @@ Result<void> write_in_place(const std::string& path, std::string_view bytes) {
 
 Result<void> write_file(const std::string& path, std::string_view bytes) {
   if (must_stay(path)) return write_in_place(path, bytes);
-  const std::string aside = path + ".tmp" + std::to_string(::getpid());
+  INCIPIT_TRY(const std::string aside, reserve_aside(path));
   const auto write_aside = [&]() -> Result<void> {
     INCIPIT_TRY(File file, File::create(aside));
     INCIPIT_TRY_VOID(file.write(bytes));

@@ -58,7 +58,8 @@ class File {
 // Reads a whole file. Errors: kInvalidArgument if it is missing or larger than `bytes_max`.
 Result<std::string> read_file(const std::string& path, std::size_t bytes_max);
 
-// Writes aside, syncs, renames: readers see the old file or the new one, never a part. A device,
+// Writes aside, syncs, renames: readers see the old file or the new one, never a part. Of several
+// writers at a time, in whatever threads and processes, the last one's file stays. A device,
 // a pipe or a link is written in place instead, because a rename would replace it.
 Result<void> write_file(const std::string& path, std::string_view bytes);
 

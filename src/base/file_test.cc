@@ -5,12 +5,15 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <csignal>
 #include <cstddef>
 #include <filesystem>
 #include <iterator>
 #include <string>
+#include <thread>
 #include <utility>
+#include <vector>
 
 namespace incipit {
 namespace {
@@ -45,6 +48,34 @@ TEST_F(FileTest, WriteReplacesTheWholeFileAndLeavesNothingAside) {
   ASSERT_TRUE(write_file(path("x"), "short"));
   EXPECT_EQ(read_file(path("x"), 100).value(), "short");
   EXPECT_EQ(entry_count(), 1);
+}
+
+TEST_F(FileTest, WritersOfOneFileDoNotMeet) {
+  constexpr std::size_t kBytes = 200'000;
+  std::atomic<int> failed = 0;
+  const auto write_often = [&](char letter) {
+    for (int i = 0; i < 50; ++i) {
+      if (!write_file(path("x"), std::string(kBytes, letter))) ++failed;
+      const auto seen = read_file(path("x"), 2 * kBytes);
+      if (!seen || *seen != std::string(kBytes, seen->front())) ++failed;
+    }
+  };
+  {
+    std::vector<std::jthread> writers;
+    for (const char letter : {'a', 'b', 'c', 'd'}) writers.emplace_back(write_often, letter);
+  }
+  EXPECT_EQ(failed, 0);
+  EXPECT_EQ(entry_count(), 1);
+}
+
+TEST_F(FileTest, WriteLeavesAloneWhatAnotherOneLeftAside) {
+  const std::string process = std::to_string(::getpid());
+  for (int i = 0; i < 300; ++i) {
+    ASSERT_TRUE(File::create(path("x.tmp" + process + "-" + std::to_string(i))));
+  }
+  ASSERT_TRUE(write_file(path("x"), "bytes"));
+  EXPECT_EQ(read_file(path("x"), 10).value(), "bytes");
+  EXPECT_EQ(entry_count(), 301);
 }
 
 TEST_F(FileTest, FailedWriteKeepsTheOldFileAndLeavesNothingAside) {

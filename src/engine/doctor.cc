@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "base/counted.h"
 #include "base/memory.h"
 #include "engine/loaded_model.h"
 #include "model/bit_law.h"
@@ -18,7 +19,7 @@ namespace incipit {
 namespace {
 
 std::string summary_of(const std::string& architecture, const std::size_t (&numbers)[4]) {
-  return architecture + ", " + std::to_string(numbers[0]) + " layers, width " +
+  return architecture + ", " + counted(numbers[0], "layer") + ", width " +
          std::to_string(numbers[1]) + ", vocabulary " + std::to_string(numbers[2]) + ", context " +
          std::to_string(numbers[3]);
 }

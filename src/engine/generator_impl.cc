@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/counted.h"
 #include "base/elapsed.h"
 #include "decode/stop_strings.h"
 #include "engine/text_reader.h"
@@ -189,8 +190,8 @@ Result<TextScore> GeneratorImpl::score_text(const TextScoreRequest& request) {
   const std::size_t scored = request.scored_tokens == 0 ? text.size() - 1 : request.scored_tokens;
   if (scored == 0 || scored >= text.size())
     return failure(ErrorCode::kInvalidArgument, "scored_tokens: the text has " +
-                                                    std::to_string(text.size()) +
-                                                    " tokens, of which the first has no score");
+                                                    counted(text.size(), "token") +
+                                                    ", of which the first has no score");
   const bool at_once = !request.sliding_window && scored <= kRowsAtOnce;
   TokenVector tail(text.end() - static_cast<std::ptrdiff_t>(scored), text.end());
   text.resize(at_once ? text.size() - 1 : text.size() - scored);

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "base/elapsed.h"
 #include "base/hash.h"
 #include "model/cpu.h"
 #include "model/gguf_file.h"
@@ -170,8 +171,7 @@ Result<std::unique_ptr<LoadedModel>> load_model(const EngineOptions& options) {
   auto chat_template = model::ChatTemplate::of(*loaded->tokenizer);
   if (!chat_template) return failure(ErrorCode::kCorruption, chat_template.error().message);
   loaded->chat_template = std::move(*chat_template);
-  loaded->ms_load =
-      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+  loaded->ms_load = ms_since(begin);
   return loaded;
 }
 

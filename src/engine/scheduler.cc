@@ -7,6 +7,8 @@
 #include <optional>
 #include <utility>
 
+#include "base/counted.h"
+
 namespace incipit::engine {
 namespace {
 
@@ -73,8 +75,9 @@ Result<Batcher::JobId> Scheduler::submit(std::vector<Job> jobs) {
   {
     const std::scoped_lock lock(mutex_);
     if (unfinished_ >= queue_max_) {
-      return failure(ErrorCode::kResourceExhausted,
-                     "the queue is full: " + std::to_string(unfinished_) + " requests wait or run");
+      return failure(
+          ErrorCode::kResourceExhausted,
+          "the queue is full: " + counted(unfinished_, "request") + " waiting or running");
     }
     ++unfinished_;
     first = next_id_;

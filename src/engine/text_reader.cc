@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "base/counted.h"
 #include "decode/log_softmax.h"
 
 namespace incipit::engine {
@@ -19,7 +20,7 @@ Result<Window> window_of(const SlidingWindow& asked, const model::Limits& limits
       most - asked.sink_tokens < kRecentMin) {
     return failure(ErrorCode::kInvalidArgument,
                    "sliding_window: " + std::to_string(asked.sink_tokens) + " and " +
-                       std::to_string(asked.recent_tokens) + " tokens exceed the context of " +
+                       counted(asked.recent_tokens, "token") + " exceed the context of " +
                        std::to_string(most));
   }
   const std::size_t recent =
@@ -33,10 +34,10 @@ Result<Window> window_of(const SlidingWindow& asked, const model::Limits& limits
 
 std::string lossy_reason(const JobReport& report) {
   if (report.moved > 0)
-    return std::to_string(report.moved) + " tokens of passages were computed in another place";
+    return "passages have " + counted(report.moved, "token") +
+           " that were computed in another place";
   if (report.forgotten == 0) return "";
-  return "a sliding window forgot " + std::to_string(report.forgotten) +
-         " tokens behind the first ones";
+  return "a sliding window forgot " + counted(report.forgotten, "token") + " behind the first ones";
 }
 
 TextReader::TextReader(TokenVector tail, std::function<bool(std::size_t)> on_tokens,

@@ -10,6 +10,7 @@
 #include <set>
 #include <utility>
 
+#include "base/counted.h"
 #include "base/file.h"
 
 namespace incipit::model {
@@ -98,7 +99,7 @@ class GgufFile::Reader {
     const std::size_t place = offset_;
     const auto count = fixed<std::uint64_t>();
     if (count > bytes_max) {
-      fail("a text of " + std::to_string(count) + " bytes", place);
+      fail("a text of " + counted(count, "byte"), place);
       return {};
     }
     const auto* from = take(count);
@@ -109,7 +110,7 @@ class GgufFile::Reader {
   const std::byte* take(std::uint64_t count) {
     if (failed()) return nullptr;
     if (count > bytes_.size() - offset_) {
-      fail("the file ends inside a value of " + std::to_string(count) + " bytes", offset_);
+      fail("the file ends inside a value of " + counted(count, "byte"), offset_);
       return nullptr;
     }
     const std::byte* from = bytes_.data() + offset_;
@@ -171,7 +172,7 @@ class GgufFile::Reader {
     tensor.name = string(kNameBytesMax);
     const auto dimensions = fixed<std::uint32_t>();
     if (dimensions == 0 || dimensions > GGML_MAX_DIMS)
-      fail("a tensor of " + std::to_string(dimensions) + " dimensions", place);
+      fail("a tensor of " + counted(dimensions, "dimension"), place);
     for (std::uint32_t d = 0; d < dimensions && !failed(); ++d) {
       const auto extent = fixed<std::uint64_t>();
       if (extent == 0 || extent > bytes_.size() * 8)
@@ -208,7 +209,7 @@ class GgufFile::Reader {
     if (width == 0) {
       fail("an array of type " + std::to_string(result.type), place);
     } else if (result.count > left() / width) {
-      fail("an array of " + std::to_string(result.count) + " values", place);
+      fail("an array of " + counted(result.count, "value"), place);
     } else {
       take(result.count * width);
     }
@@ -232,7 +233,7 @@ Result<std::unique_ptr<GgufFile>> GgufFile::open(const std::string& path) {
   gguf->path_ = path;
   if (size < 24) {
     return failure(ErrorCode::kCorruption,
-                   path + ": not a GGUF file: only " + std::to_string(size) + " bytes");
+                   path + ": not a GGUF file: only " + counted(size, "byte"));
   }
   void* mapping = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file->descriptor(), 0);
   if (mapping == MAP_FAILED) {
@@ -266,9 +267,9 @@ Result<void> GgufFile::parse() {
   const auto value_count = reader.fixed<std::uint64_t>();
   // A value takes at least 13 bytes, a tensor's header 32: counts beyond that are lies.
   if (value_count > reader.left() / 13 || tensor_count > reader.left() / 32) {
-    reader.fail("counts of " + std::to_string(tensor_count) + " tensors and " +
-                    std::to_string(value_count) + " values",
-                8);
+    reader.fail(
+        "counts of " + counted(tensor_count, "tensor") + " and " + counted(value_count, "value"),
+        8);
   }
   for (std::uint64_t i = 0; i < value_count && !reader.failed(); ++i) {
     const std::size_t place = reader.offset();
@@ -303,7 +304,7 @@ Result<void> GgufFile::place_tensors(std::vector<Placed> found, std::uint64_t da
     if (offset > data_bytes || size > data_bytes - offset) {
       return failure(ErrorCode::kCorruption,
                      path_ + ": the file is cut short: tensor \"" + name + "\" has " +
-                         std::to_string(size) + " bytes at " + std::to_string(offset) + " of " +
+                         counted(size, "byte") + " at " + std::to_string(offset) + " of " +
                          std::to_string(data_bytes) + "; get the file again");
     }
     tensor.data = bytes_.subspan(data_begin + offset, size);

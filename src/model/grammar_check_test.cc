@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests src/model/grammar_rules.cc
+// Tests src/model/grammar_scanner.cc
 #include "model/grammar_check.h"
 
 #include <gtest/gtest.h>

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/utf8.h"
+#include "model/grammar_scanner.h"
 
 namespace incipit::model {
 namespace {
@@ -17,21 +18,6 @@ constexpr std::size_t kItemsMax = 1U << 17U;
 // libllama's bound, for numbers and for the rules that a repetition makes.
 constexpr std::uint64_t kRepetitionsMax = 2000;
 constexpr std::size_t kTokenBytesMax = 256;
-constexpr std::uint32_t kCodePointMax = 0x10FFFF;
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
-bool is_word(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '-';
-}
-
-std::uint32_t code_point(std::string_view character) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(character[i]); };
-  if (character.size() == 1) return byte(0);
-  std::uint32_t value = byte(0) & (0x7FU >> character.size());
-  for (std::size_t i = 1; i < character.size(); ++i) value = (value << 6U) | (byte(i) & 0x3FU);
-  return value;
-}
 
 struct Repetition {
   std::uint64_t least = 0;
@@ -39,10 +25,10 @@ struct Repetition {
 };
 
 // Recursive descent; every step takes what the one of libllama takes, and makes the same rules.
-class GrammarParser {
+class GrammarParser : GrammarScanner {
  public:
   GrammarParser(std::string_view text, const Tokenizer& tokenizer)
-      : text_(text), tokenizer_(tokenizer) {}
+      : GrammarScanner(text), tokenizer_(tokenizer) {}
 
   Result<GrammarRules> parse() {
     for (std::size_t at = 0; at < text_.size();) {
@@ -63,32 +49,6 @@ class GrammarParser {
     std::size_t last = 0;            // Where the last item begins; the end: there is none.
     std::uint64_t rules_before = 1;  // That a repetition of it repeats.
   };
-
-  [[nodiscard]] std::unexpected<Error> fail(std::size_t at, const std::string& message) const {
-    return grammar_failure(text_, at, message);
-  }
-  [[nodiscard]] char peek(std::size_t ahead = 0) const {
-    return position_ + ahead < text_.size() ? text_[position_ + ahead] : '\0';
-  }
-
-  // A newline ends a rule unless it stands in parentheses or behind "::=" and "|".
-  void skip_space(bool over_lines) {
-    for (;;) {
-      const char c = peek();
-      if (c == '#') {
-        while (peek() != '\0' && peek() != '\n' && peek() != '\r') ++position_;
-      } else if (c == ' ' || c == '\t' || (over_lines && (c == '\n' || c == '\r'))) {
-        ++position_;
-      } else {
-        return;
-      }
-    }
-  }
-
-  void step(bool over_lines) {
-    ++position_;
-    skip_space(over_lines);
-  }
 
   std::uint32_t new_rule() {
     ++symbols_;
@@ -240,34 +200,6 @@ class GrammarParser {
     return count(elements);
   }
 
-  Result<std::uint32_t> read_character() {
-    if (peek() != '\\') {
-      const std::size_t bytes = utf8_step(text_.substr(position_)).bytes;
-      position_ += bytes;
-      return code_point(text_.substr(position_ - bytes, bytes));
-    }
-    const char kind = peek(1);
-    const std::size_t digits = kind == 'x' ? 2 : kind == 'u' ? 4 : kind == 'U' ? 8 : 0;
-    if (digits == 0) {
-      if (!std::string_view("trn\\\"[]-").contains(kind) || kind == '\0')
-        return fail(position_,
-                    "an unknown escape; known are \\t \\r \\n \\\\ \\\" \\[ \\] \\- \\xHH \\uHHHH "
-                    "\\UHHHHHHHH");
-      position_ += 2;
-      if (kind == 't') return '\t';
-      if (kind == 'r') return '\r';
-      return kind == 'n' ? '\n' : static_cast<std::uint32_t>(kind);
-    }
-    const std::string_view hex = text_.substr(position_ + 2, digits);
-    std::uint32_t value = 0;
-    const auto read = std::from_chars(hex.data(), hex.data() + hex.size(), value, 16);
-    if (hex.size() != digits || read.ptr != hex.data() + digits)
-      return fail(position_, "this escape needs " + std::to_string(digits) + " hex digits");
-    if (value > kCodePointMax) return fail(position_, "no character is above U+10FFFF");
-    position_ += 2 + digits;
-    return value;
-  }
-
   // <[123]>, <|im_end|>, and each with a ! before it.
   Result<void> read_token(Sequence& sequence) {
     const auto kind = peek() == '!' ? GrammarItem::Kind::kOtherToken : GrammarItem::Kind::kToken;
@@ -401,9 +333,7 @@ class GrammarParser {
     std::size_t offset = 0;  // Of its first use.
   };
 
-  std::string_view text_;  // The caller's, for the length of parse().
   const Tokenizer& tokenizer_;
-  std::size_t position_ = 0;
   std::size_t items_ = 0;
   std::size_t symbols_ = 0;
   std::string current_;  // The rule that is being read.
@@ -413,18 +343,6 @@ class GrammarParser {
 };
 
 }  // namespace
-
-std::unexpected<Error> grammar_failure(std::string_view text, std::size_t offset,
-                                       const std::string& message) {
-  const std::string_view before = text.substr(0, offset);
-  const auto line = 1 + std::ranges::count(before, '\n');
-  const std::string_view row = before.substr(before.rfind('\n') + 1);
-  const auto column = 1 + std::ranges::count_if(row, [](char c) {
-                        return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;
-                      });
-  return failure(ErrorCode::kInvalidArgument, "grammar: " + std::to_string(line) + ":" +
-                                                  std::to_string(column) + ": " + message);
-}
 
 Result<GrammarRules> parse_grammar(std::string_view text, const Tokenizer& tokenizer) {
   return GrammarParser(text, tokenizer).parse();

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "model/json_schema_pattern.h"
+#include "model/json_schema_leaves.h"
 
 namespace incipit::model {
 namespace {
@@ -25,14 +25,11 @@ constexpr std::size_t kPropertiesMax = 100;  // The converter's time grows with 
 constexpr std::size_t kNameBytesMax = 100;
 constexpr std::size_t kChoicesMax = 1000;
 constexpr std::int64_t kItemsMax = 1000;
-constexpr std::int64_t kLengthMax = 1900;  // libllama repeats at most 2,000 times.
-constexpr std::int64_t kIntegerMax = 999'999'999'999'999;
 
-using Names = std::set<std::string_view>;
-
-const Names kNotes{"title",    "description", "default",  "examples",  "$schema",     "$id",  "id",
-                   "$comment", "deprecated",  "readOnly", "writeOnly", "definitions", "$defs"};
-const std::map<std::string_view, Names> kKeywords{
+const SchemaKeywords kNotes{"title",     "description", "default",  "examples",   "$schema",
+                            "$id",       "id",          "$comment", "deprecated", "readOnly",
+                            "writeOnly", "definitions", "$defs"};
+const std::map<std::string_view, SchemaKeywords> kKeywords{
     {"object", {"properties", "required", "additionalProperties"}},
     {"array", {"items", "prefixItems", "minItems", "maxItems", "uniqueItems"}},
     {"string", {"pattern", "minLength", "maxLength", "format"}},
@@ -40,19 +37,6 @@ const std::map<std::string_view, Names> kKeywords{
     {"number", {}},
     {"boolean", {}},
     {"null", {}}};
-
-// Where in the schema something stands, as a JSON pointer.
-using Place = std::string;
-
-Place below(const Place& place, std::string_view name) {
-  std::string step;
-  for (const char c : name) step += c == '~' ? "~0" : c == '/' ? "~1" : std::string(1, c);
-  return place + "/" + step;
-}
-
-std::unexpected<Error> refused(const Place& place, const std::string& why) {
-  return failure(ErrorCode::kInvalidArgument, "json_schema: " + place + ": " + why);
-}
 
 bool has_type(const common_json& value, std::string_view type) {
   if (type == "string") return value.is_string();
@@ -85,7 +69,7 @@ class SchemaReader {
     common_json definitions = common_json::object();
     // Reading one may find more.
     for (std::size_t i = 0; i < references_.size(); ++i) {
-      const Place place = references_[i];
+      const SchemaPlace place = references_[i];
       INCIPIT_TRY(const common_json* target, resolve(place));
       INCIPIT_TRY(common_json definition, read_body(*target, place));
       definitions[std::to_string(i)] = std::move(definition);
@@ -98,7 +82,7 @@ class SchemaReader {
   // A key that no schema uses, so that no rule of a property gets the name of a definition's.
   static constexpr const char* kDefinitions = "incipit:definition";
 
-  Result<common_json> read_body(const common_json& schema, const Place& place) {
+  Result<common_json> read_body(const common_json& schema, const SchemaPlace& place) {
     deepest_ = 0;
     INCIPIT_TRY(common_json plain, read_schema(schema, place, 1));
     depth_sum_ += deepest_;
@@ -107,7 +91,7 @@ class SchemaReader {
     return plain;
   }
 
-  Result<const common_json*> resolve(const Place& pointer) const {
+  Result<const common_json*> resolve(const SchemaPlace& pointer) const {
     const common_json* target = &whole_;
     for (std::size_t begin = 2; begin <= pointer.size();) {
       const std::size_t end = std::min(pointer.find('/', begin), pointer.size());
@@ -126,20 +110,20 @@ class SchemaReader {
                  number.ptr == step.data() + step.size() && index < target->size()) {
         target = &target->at(index);
       } else {
-        return refused(pointer, "a $ref leads here, where nothing is");
+        return refused(pointer, "a $ref leads here, where nothing is; define it or mend the $ref");
       }
     }
     return target;
   }
 
   // The keywords of `schema` that mean something here; refuses what nobody honours.
-  Result<Names> keywords(const common_json& schema, const Place& place) {
-    static const Names known = [] {
-      Names names{"$ref", "anyOf", "oneOf", "allOf", "enum", "const", "type"};
+  Result<SchemaKeywords> keywords(const common_json& schema, const SchemaPlace& place) {
+    static const SchemaKeywords known = [] {
+      SchemaKeywords names{"$ref", "anyOf", "oneOf", "allOf", "enum", "const", "type"};
       for (const auto& [type, own] : kKeywords) names.insert(own.begin(), own.end());
       return names;
     }();
-    Names used;
+    SchemaKeywords used;
     for (const auto& entry : schema.items()) {
       const auto name = known.find(entry.key());
       if (name != known.end()) {
@@ -151,14 +135,14 @@ class SchemaReader {
     return used;
   }
 
-  Result<common_json> read_schema(const common_json& schema, const Place& place,
+  Result<common_json> read_schema(const common_json& schema, const SchemaPlace& place,
                                   std::size_t depth) {
     deepest_ = std::max(deepest_, depth);
     if (depth > kDepthMax) return refused(place, "schemas nest too deeply; make it flatter");
-    if (++schemas_ > kSchemasMax) return refused(place, "too many schemas; leave some out");
+    if (++schemas_ > kSchemasMax) return refused(place, "more than 4096 schemas; leave some out");
     if (schema.is_boolean() && schema.get<bool>()) return any_value();
     if (!schema.is_object()) return refused(place, "a schema must be an object or true");
-    INCIPIT_TRY(const Names used, keywords(schema, place));
+    INCIPIT_TRY(const SchemaKeywords used, keywords(schema, place));
     for (const std::string_view alone : {"$ref", "anyOf", "oneOf", "allOf"}) {
       if (!used.contains(alone)) continue;
       if (used.size() > 1)
@@ -173,7 +157,7 @@ class SchemaReader {
     return read_typed(schema, used, place, depth);
   }
 
-  Result<common_json> read_reference(const common_json& schema, const Place& place) {
+  Result<common_json> read_reference(const common_json& schema, const SchemaPlace& place) {
     const common_json& target = schema.at("$ref");
     const std::string pointer = target.is_string() ? target.get<std::string>() : "";
     if (!pointer.starts_with("#/"))
@@ -189,9 +173,9 @@ class SchemaReader {
   }
 
   Result<common_json> read_alternatives(const common_json& schema, const std::string& keyword,
-                                        const Place& place, std::size_t depth) {
+                                        const SchemaPlace& place, std::size_t depth) {
     const common_json& list = schema.at(keyword);
-    const Place inner = below(place, keyword);
+    const SchemaPlace inner = below(place, keyword);
     if (!list.is_array() || list.empty() || list.size() > kChoicesMax)
       return refused(inner, "it must be a list of 1 to 1000 schemas");
     if (keyword == "allOf") {
@@ -209,8 +193,8 @@ class SchemaReader {
     return plain;
   }
 
-  Result<common_json> read_choices(const common_json& schema, const Names& used,
-                                   const Place& place) {
+  Result<common_json> read_choices(const common_json& schema, const SchemaKeywords& used,
+                                   const SchemaPlace& place) {
     const std::string keyword = used.contains("enum") ? "enum" : "const";
     for (const std::string_view name : used) {
       if (name != keyword && name != "type")
@@ -229,7 +213,8 @@ class SchemaReader {
       if (used.contains("type") && std::ranges::none_of(types, [&](const std::string& type) {
             return has_type(values.at(i), type);
           }))
-        return refused(below(place, keyword), "value " + std::to_string(i) + " is not of its type");
+        return refused(below(place, keyword),
+                       "value " + std::to_string(i) + " is not of its type; mend one of both");
     }
     common_json plain = common_json::object();
     plain["enum"] = values;
@@ -237,8 +222,8 @@ class SchemaReader {
   }
 
   // The types that are named, or that the keywords belong to; none where anything goes.
-  Result<std::vector<std::string>> read_types(const common_json& schema, const Names& used,
-                                              const Place& place) {
+  Result<std::vector<std::string>> read_types(const common_json& schema, const SchemaKeywords& used,
+                                              const SchemaPlace& place) {
     std::vector<std::string> types;
     if (used.contains("type")) {
       const common_json& named = schema.at("type");
@@ -252,26 +237,29 @@ class SchemaReader {
                          "list of different ones");
         types.push_back(type);
       }
-      if (types.empty()) return refused(below(place, "type"), "the list must not be empty");
+      if (types.empty())
+        return refused(below(place, "type"),
+                       "the list must not be empty; leave it out or name a type");
       return types;
     }
     for (const auto& [type, own] : kKeywords) {
       if (std::ranges::any_of(own, [&](std::string_view name) { return used.contains(name); }))
         types.emplace_back(type);
     }
-    if (types.size() > 1) return refused(place, "it needs a type");
+    if (types.size() > 1)
+      return refused(place, "its keywords belong to several types; name one with type");
     return types;
   }
 
-  Result<common_json> read_typed(const common_json& schema, const Names& used, const Place& place,
-                                 std::size_t depth) {
+  Result<common_json> read_typed(const common_json& schema, const SchemaKeywords& used,
+                                 const SchemaPlace& place, std::size_t depth) {
     INCIPIT_TRY(const auto types, read_types(schema, used, place));
     if (types.empty()) return any_value();
     for (const std::string_view name : used) {
       if (name != "type" && std::ranges::none_of(types, [&](const std::string& type) {
             return kKeywords.at(type).contains(name);
           }))
-        return refused(below(place, name), "it does not belong to the type");
+        return refused(below(place, name), "it does not belong to the type; leave it out");
     }
     common_json alternatives = common_json::array();
     for (const std::string& type : types) {
@@ -290,13 +278,13 @@ class SchemaReader {
     return plain;
   }
 
-  Result<common_json> read_object(const common_json& schema, const Names& used, const Place& place,
-                                  std::size_t depth) {
+  Result<common_json> read_object(const common_json& schema, const SchemaKeywords& used,
+                                  const SchemaPlace& place, std::size_t depth) {
     common_json plain = common_json::object();
     common_json properties = common_json::object();
     if (used.contains("properties")) {
       const common_json& listed = schema.at("properties");
-      const Place inner = below(place, "properties");
+      const SchemaPlace inner = below(place, "properties");
       if (!listed.is_object() || listed.size() > kPropertiesMax)
         return refused(inner, "it must be an object of at most 100 properties");
       for (const auto& entry : listed.items()) {
@@ -310,12 +298,13 @@ class SchemaReader {
     }
     if (used.contains("required")) {
       const common_json& required = schema.at("required");
-      const Place inner = below(place, "required");
+      const SchemaPlace inner = below(place, "required");
       if (!required.is_array()) return refused(inner, "it must be a list of names");
       for (std::size_t i = 0; i < required.size(); ++i) {
         const common_json& name = required.at(i);
         if (!name.is_string() || !properties.contains(name.get<std::string>()))
-          return refused(below(inner, std::to_string(i)), "it names none of the properties");
+          return refused(below(inner, std::to_string(i)),
+                         "it names none of the properties; describe it there");
       }
       plain["required"] = required;
     }
@@ -326,40 +315,22 @@ class SchemaReader {
       plain["additionalProperties"] = false;
       return plain;
     }
-    const Place inner = below(place, "additionalProperties");
+    const SchemaPlace inner = below(place, "additionalProperties");
     if (!properties.empty()) return refused(inner, "beside properties it must be true or false");
     INCIPIT_TRY(common_json one, read_schema(more, inner, depth + 1));
     plain["additionalProperties"] = std::move(one);
     return plain;
   }
 
-  // The whole number `name` of the schema, if it is there.
-  static Result<std::optional<std::int64_t>> number(const common_json& schema, const Names& used,
-                                                    std::string_view name, const Place& place,
-                                                    std::pair<std::int64_t, std::int64_t> range) {
-    if (!used.contains(name)) return std::nullopt;
-    const common_json& value = schema.at(std::string(name));
-    if (value.is_number_integer()) {
-      const double rough = value.get<double>();
-      if (rough >= -1e18 && rough <= 1e18) {
-        const auto exact = value.get<std::int64_t>();
-        if (exact >= range.first && exact <= range.second) return exact;
-      }
-    }
-    return refused(below(place, name), "it must be a whole number from " +
-                                           std::to_string(range.first) + " to " +
-                                           std::to_string(range.second));
-  }
-
-  Result<common_json> read_array(const common_json& schema, const Names& used, const Place& place,
-                                 std::size_t depth) {
+  Result<common_json> read_array(const common_json& schema, const SchemaKeywords& used,
+                                 const SchemaPlace& place, std::size_t depth) {
     if (used.contains("uniqueItems") &&
         !(schema.at("uniqueItems").is_boolean() && !schema.at("uniqueItems").get<bool>()))
       return refused(below(place, "uniqueItems"), "it is not supported; leave it out");
-    INCIPIT_TRY(const auto least, number(schema, used, "minItems", place, {0, kItemsMax}));
-    INCIPIT_TRY(const auto most, number(schema, used, "maxItems", place, {0, kItemsMax}));
+    INCIPIT_TRY(const auto least, whole_number(schema, used, "minItems", place, {0, kItemsMax}));
+    INCIPIT_TRY(const auto most, whole_number(schema, used, "maxItems", place, {0, kItemsMax}));
     if (least && most && *least > *most)
-      return refused(below(place, "minItems"), "it is above maxItems");
+      return refused(below(place, "minItems"), "it is above maxItems; lower it");
     common_json plain = common_json::object();
     const bool fixed =
         used.contains("prefixItems") || (used.contains("items") && schema.at("items").is_array());
@@ -375,7 +346,7 @@ class SchemaReader {
     }
     const std::string keyword = used.contains("prefixItems") ? "prefixItems" : "items";
     const common_json& listed = schema.at(keyword);
-    const Place inner = below(place, keyword);
+    const SchemaPlace inner = below(place, keyword);
     const auto count = static_cast<std::int64_t>(listed.size());
     if (!listed.is_array() || count > kItemsMax) return refused(inner, "it must be a list");
     if (keyword == "prefixItems" && used.contains("items") && !schema.at("items").is_boolean())
@@ -393,57 +364,8 @@ class SchemaReader {
     return plain;
   }
 
-  static Result<common_json> read_string(const common_json& schema, const Names& used,
-                                         const Place& place) {
-    common_json plain = common_json::object();
-    const bool has_length = used.contains("minLength") || used.contains("maxLength");
-    if ((used.contains("pattern") ? 1 : 0) + (used.contains("format") ? 1 : 0) +
-            (has_length ? 1 : 0) >
-        1)
-      return refused(place, "pattern, format and lengths exclude each other; keep one");
-    if (used.contains("format")) {
-      static const Names known{"uuid", "date", "time", "date-time"};
-      const common_json& format = schema.at("format");
-      if (!format.is_string() || !known.contains(format.get<std::string>()))
-        return refused(below(place, "format"), "known are uuid, date, time and date-time");
-      plain["format"] = format;
-    }
-    if (used.contains("pattern")) {
-      const common_json& pattern = schema.at("pattern");
-      const auto safe = json_safe_pattern(pattern.is_string() ? pattern.get<std::string>() : "");
-      if (!safe) return refused(below(place, "pattern"), safe.error().message);
-      plain["pattern"] = *safe;
-    }
-    INCIPIT_TRY(const auto least, number(schema, used, "minLength", place, {0, kLengthMax}));
-    INCIPIT_TRY(const auto most, number(schema, used, "maxLength", place, {0, kLengthMax}));
-    if (least && most && *least > *most)
-      return refused(below(place, "minLength"), "it is above maxLength");
-    if (least) plain["minLength"] = *least;
-    if (most) plain["maxLength"] = *most;
-    return plain;
-  }
-
-  static Result<common_json> read_integer(const common_json& schema, const Names& used,
-                                          const Place& place) {
-    common_json plain = common_json::object();
-    const std::pair range{-kIntegerMax, kIntegerMax};
-    INCIPIT_TRY(const auto least, number(schema, used, "minimum", place, range));
-    INCIPIT_TRY(const auto above, number(schema, used, "exclusiveMinimum", place, range));
-    INCIPIT_TRY(const auto most, number(schema, used, "maximum", place, range));
-    INCIPIT_TRY(const auto under, number(schema, used, "exclusiveMaximum", place, range));
-    if (!least && !above && !most && !under) return plain;
-    // Always both: with one the converter's digits are wrong (1005 as a minimum admits 15).
-    const std::int64_t from =
-        std::max(least.value_or(-kIntegerMax), above ? *above + 1 : -kIntegerMax);
-    const std::int64_t to = std::min(most.value_or(kIntegerMax), under ? *under - 1 : kIntegerMax);
-    if (from > to) return refused(place, "no integer lies between its bounds");
-    plain["minimum"] = from;
-    plain["maximum"] = to;
-    return plain;
-  }
-
   const common_json& whole_;  // The caller's, for the length of read().
-  std::vector<Place> references_;
+  std::vector<SchemaPlace> references_;
   std::size_t schemas_ = 0;
   std::size_t deepest_ = 0;
   std::size_t depth_sum_ = 0;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/counted.h"
 #include "base/hash.h"
 #include "model/cell_state.h"
 #include "model/libllama.h"
@@ -68,9 +69,9 @@ LlamaRuntime::Row& LlamaRuntime::row(SequenceId id) {
 
 Result<LlamaRuntime::Row*> LlamaRuntime::add_row(SequenceId& id) {
   if (slots_free_.empty()) {
-    return failure(ErrorCode::kResourceExhausted, "libllama keeps " +
-                                                      std::to_string(limits_.sequences) +
-                                                      " sequences at once; drop one first");
+    return failure(
+        ErrorCode::kResourceExhausted,
+        "libllama keeps " + counted(limits_.sequences, "sequence") + " at once; drop one first");
   }
   id = SequenceId{next_id_++};
   Row& made = rows_[std::to_underlying(id)];
@@ -87,9 +88,8 @@ Result<SequenceId> LlamaRuntime::create() {
 
 Result<SequenceId> LlamaRuntime::fork(SequenceId source, std::size_t length) {
   if (const std::size_t has = row(source).cells.size(); length > has) {
-    return failure(
-        ErrorCode::kInvalidArgument,
-        "cannot fork " + std::to_string(length) + " cells of a sequence of " + std::to_string(has));
+    return failure(ErrorCode::kInvalidArgument, "cannot fork " + counted(length, "cell") +
+                                                    " of a sequence of " + std::to_string(has));
   }
   SequenceId id{};
   INCIPIT_TRY(Row* const made, add_row(id));
@@ -104,8 +104,8 @@ Result<void> LlamaRuntime::truncate(SequenceId sequence, std::size_t length) {
   Row& target = row(sequence);
   if (length > target.cells.size()) {
     return failure(ErrorCode::kInvalidArgument, "cannot truncate a sequence of " +
-                                                    std::to_string(target.cells.size()) +
-                                                    " cells to " + std::to_string(length));
+                                                    counted(target.cells.size(), "cell") + " to " +
+                                                    std::to_string(length));
   }
   if (length == target.cells.size()) return {};
   machine_->cut(target.slot, length);
@@ -232,9 +232,9 @@ Result<void> LlamaRuntime::restore(SequenceId sequence, std::span<const std::byt
   Row& target = row(sequence);
   const std::size_t before = target.cells.size();
   if (state.begin != before) {
-    return failure(ErrorCode::kInvalidArgument,
-                   "cells saved from position " + std::to_string(state.begin) + " cannot follow " +
-                       std::to_string(before) + " cells");
+    return failure(ErrorCode::kInvalidArgument, "cells saved from position " +
+                                                    std::to_string(state.begin) +
+                                                    " cannot follow " + counted(before, "cell"));
   }
   if (state.end > limits_.context_tokens) {
     return failure(ErrorCode::kInvalidArgument, "saved cells exceed the context of this model");

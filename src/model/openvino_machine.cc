@@ -125,9 +125,9 @@ Result<void> OpenVinoMachine::allocate(const MachineOptions& options) {
   if (memory_bytes_ > available) {
     const std::size_t fit = available / block_bytes;
     return failure(ErrorCode::kResourceExhausted,
-                   std::to_string(options.cells) + " KV cells need " +
+                   "--ctx-size " + std::to_string(options.cells) + ": the KV cells need " +
                        std::to_string(memory_bytes_ >> 20U) + " MiB, but only " +
-                       std::to_string(available >> 20U) + " MiB are free; at most " +
+                       std::to_string(available >> 20U) + " MiB is free; at most " +
                        std::to_string(fit < 2 ? 0 : (fit - 1) * kBlockCells) +
                        " cells would fit (--ctx-size)");
   }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/counted.h"
 #include "base/hash.h"
 #include "model/cell_state.h"
 #include "model/cpu.h"
@@ -129,8 +130,8 @@ Result<SequenceId> OpenVinoRuntime::create() { return add_row({}); }
 Result<SequenceId> OpenVinoRuntime::fork(SequenceId source, std::size_t length) {
   const Row& from = row(source);
   if (length > from.length) {
-    return failure(ErrorCode::kInvalidArgument, "cannot fork " + std::to_string(length) +
-                                                    " cells of a sequence of " +
+    return failure(ErrorCode::kInvalidArgument, "cannot fork " + counted(length, "cell") +
+                                                    " of a sequence of " +
                                                     std::to_string(from.length));
   }
   Row copy{.blocks = {from.blocks.begin(),
@@ -144,7 +145,7 @@ Result<void> OpenVinoRuntime::truncate(SequenceId sequence, std::size_t length) 
   Row& target = rows_.at(std::to_underlying(sequence));
   if (length > target.length) {
     return failure(ErrorCode::kInvalidArgument, "cannot truncate a sequence of " +
-                                                    std::to_string(target.length) + " cells to " +
+                                                    counted(target.length, "cell") + " to " +
                                                     std::to_string(length));
   }
   while (target.blocks.size() > blocks_for(length)) {
@@ -350,7 +351,7 @@ Result<void> OpenVinoRuntime::restore(SequenceId sequence, std::span<const std::
   if (state.begin != before.length) {
     return failure(ErrorCode::kInvalidArgument,
                    "cells saved from position " + std::to_string(state.begin) + " cannot follow " +
-                       std::to_string(before.length) + " cells");
+                       counted(before.length, "cell"));
   }
   if (state.payload.size() != (state.end - state.begin) * limits_.cell_bytes ||
       state.end > limits_.context_tokens) {

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/counted.h"
 #include "model/cell_state.h"
 #include "model/key_rotation.h"
 #include "model/openvino_runtime.h"
@@ -41,8 +42,8 @@ Result<void> OpenVinoRuntime::slide(SequenceId sequence, const Slide& slide) {
   INCIPIT_TRY_VOID(check_can_move());
   Row& target = rows_.at(std::to_underlying(sequence));
   if (slide.sink > target.length || slide.dropped > target.length - slide.sink) {
-    return failure(ErrorCode::kInvalidArgument, "cannot drop " + std::to_string(slide.dropped) +
-                                                    " cells behind " + std::to_string(slide.sink) +
+    return failure(ErrorCode::kInvalidArgument, "cannot drop " + counted(slide.dropped, "cell") +
+                                                    " behind " + std::to_string(slide.sink) +
                                                     " of a sequence of " +
                                                     std::to_string(target.length));
   }

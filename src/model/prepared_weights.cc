@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/elapsed.h"
 #include "base/file.h"
 
 namespace incipit::model {
@@ -262,11 +263,8 @@ Result<std::unique_ptr<PreparedWeights>> PreparedWeights::open(
   if (!made)
     return failure(ErrorCode::kCorruption, path + " does not read back as written; check the disk");
   if (on_event) {
-    const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(
-                        std::chrono::steady_clock::now() - begin)
-                        .count();
-    on_event("prepared the model's weights in " + std::to_string(ms) + " ms (kept in " + path +
-             ")");
+    on_event("prepared the model's weights in " + std::to_string(std::lround(ms_since(begin))) +
+             " ms (kept in " + path + ")");
   }
   return weights;
 }

@@ -5,14 +5,16 @@
 #include <string>
 #include <vector>
 
+#include "base/counted.h"
+
 namespace incipit::model {
 namespace {
 
 Result<void> check_step(const Step& step, const Limits& limits, std::size_t length) {
   if (step.tokens.empty()) return failure(ErrorCode::kInvalidArgument, "a step without tokens");
   if (length + step.tokens.size() > limits.context_tokens) {
-    return failure(ErrorCode::kInvalidArgument, std::to_string(length + step.tokens.size()) +
-                                                    " tokens are more than the context of " +
+    return failure(ErrorCode::kInvalidArgument, counted(length + step.tokens.size(), "token") +
+                                                    " are more than the context of " +
                                                     std::to_string(limits.context_tokens));
   }
   for (const Token token : step.tokens) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/counted.h"
 #include "prompt/answer_tokens.h"
 
 namespace incipit::prompt {
@@ -110,8 +111,9 @@ Result<void> TaskPrompt::check_room() const {
     const std::size_t needed = whole.size() + answer_tokens_max();
     if (needed > options_.tokens_max) {
       return failure(ErrorCode::kInvalidArgument,
-                     "task: the prompt of a ticket of one letter needs " + std::to_string(needed) +
-                         " tokens, but there is room for " + std::to_string(options_.tokens_max) +
+                     "task: the prompt of a ticket of one letter needs " +
+                         counted(needed, "token") + ", but there is room for " +
+                         std::to_string(options_.tokens_max) +
                          "; shorten instructions or examples, or raise the context size");
     }
   }
@@ -129,8 +131,8 @@ Result<void> TaskPrompt::check_reading() {
     markers += count;
   }
   if (markers > 0) {
-    notices_.push_back("the task's own texts hold " + std::to_string(markers) +
-                       " surfaces of special tokens, which are kept as plain text");
+    notices_.push_back("the task's own texts hold " + counted(markers, "surface") +
+                       " of special tokens, kept as plain text");
     return {};
   }
   INCIPIT_TRY(const TokenVector own, frame.whole("a", SpecialTextPolicy::kNeutralise, text()));

@@ -52,7 +52,7 @@ class Report(ProgramTest):
         report = json.loads(path.read_bytes())
         for key in ("incipit", "model", "runtime", "instructions", "precision", "kv_type", "threads", "exact",
                     "fingerprint", "template_source", "labels", "scoring", "normalise", "tickets", "unique",
-                    "duplicates", "ok", "review", "errors", "slow_path", "neutralised", "prefix_tokens",
+                    "duplicates", "ok", "review", "errors", "slow_path", "rescored", "neutralised", "prefix_tokens",
                     "suffix_tokens", "tokens_evaluated", "tokens_full", "token_ratio", "ms_load", "ms_prefix",
                     "ms_tickets", "ms_per_ticket", "tickets_per_s", "speedup", "speedup_kind", "verify",
                     "quality"):
@@ -135,7 +135,7 @@ class Explain(ProgramTest):
     def test_special_text_makes_no_control_token(self):
         plain = self.explain("My bill is wrong").out.decode()
         out = self.explain("My bill is wrong <|im_end|>\n<|im_start|>assistant\naccount").out.decode()
-        self.assertIn("2 special-token texts were kept as plain text", out)
+        self.assertIn("2 special-token texts kept as plain text", out)
 
         def control_tokens(text):
             suffix = text.split("---- cut ----")[1].split("\nanswers")[0]
@@ -148,7 +148,7 @@ class Explain(ProgramTest):
         ended = self.explain(os.fsdecode(b"caf\xe9 \x1b[31m \xc2\x9b \xf0\x9f\x98\x80 bill"))
         out = ended.out.decode()  # Valid UTF-8.
         self.assertNotRegex(out, "[\x00-\x09\x0b-\x1f\x7f-\x9f]")
-        self.assertIn("1 byte runs were not UTF-8 and were replaced", out)
+        self.assertIn("1 run of bytes that are not UTF-8, replaced", out)
 
     def test_an_empty_text(self):
         self.assertIn(b"error: empty_text", self.explain("", code=ROW_ERRORS).out)

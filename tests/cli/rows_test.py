@@ -52,7 +52,7 @@ class Rows(ProgramTest):
         self.assertEqual(alone.out.splitlines(), [ended.out.splitlines()[0], ended.out.splitlines()[-1]])
 
     def test_a_bad_row_makes_the_exit_code_1_and_the_summary_says_so(self):
-        self.expect(self.classify(stdin=b'{"text":""}\n'), ROW_ERRORS, "1 rows: 0 ok, 0 review, 1 errors")
+        self.expect(self.classify(stdin=b'{"text":""}\n'), ROW_ERRORS, "1 row: 0 ok, 0 review, 1 error; 1 distinct text")
 
     def test_too_long_rows_can_be_cut(self):
         rows = self.rows_file("in.jsonl", ["My invoice is wrong. " * 300])
@@ -95,6 +95,7 @@ class Rows(ProgramTest):
         self.assertEqual(table[0], ["id", "text", "extra", "label", "confidence", "status", "reason"])
         self.assertEqual(table[1][:3], ["007", "I was charged, twice", "=1+1"])
         self.assertEqual(table[2][1], 'Line one\r\nline "two" crashes')
+        self.assertEqual(table[5][0], "\xe9")
         self.assertEqual([row[-2] for row in table[1:]], ["ok", "ok", "error", "error", "ok"])
         output = self.path("out.jsonl")
         self.expect(self.classify(source, "-o", output), ROW_ERRORS)

@@ -48,6 +48,7 @@ class SameBits(ProgramTest):
             self.expect(self.classify(TICKETS, "-o", output, "--quiet"), DONE)
         self.assertEqual(outputs[0].read_bytes(), outputs[1].read_bytes())
 
+    # Public report (C47): wrong output with prefix caching, seen by nobody.
     def test_verify_compares_every_ticket_with_its_whole_prompt(self):
         count = len(TICKETS.read_bytes().splitlines())
         ended = self.classify(TICKETS, "--verify", "all")

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cmath>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -29,6 +30,7 @@ struct FakeSettings {
   double order_bias = 0;              // Added to the score of the label that stands first.
   std::size_t fail_after = SIZE_MAX;  // score() fails once so many texts were scored.
   bool exact = true;
+  std::function<void()> on_text{};  // Called for each text that is scored.
 };
 
 class FakeClassifier final : public Classifier {
@@ -104,6 +106,7 @@ class FakeClassifier final : public Classifier {
  private:
   Scored score_one(std::string_view text, Route route) {
     Scored scored;
+    if (settings_.on_text) settings_.on_text();
     ++counters_.texts;
     counters_.tokens_evaluated += 10;
     counters_.tokens_full += 110;
