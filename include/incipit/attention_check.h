@@ -13,6 +13,7 @@
 
 #include <compare>
 #include <cstddef>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -52,6 +53,8 @@ struct AttentionTrial {
 struct AttentionFitOptions {
   std::size_t heads = 8;       // How many to name.
   double false_alarms = 0.02;  // Share of right prefixes that may be suspected.
+  // Called with how many trials are done, on the model's thread. False ends the fit.
+  std::function<bool(std::size_t)> on_trial{};
 };
 
 // How well a number tells right prefixes from wrong ones, on trials that nothing was fitted to.

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "engine/attention_look.h"
 
 namespace incipit::engine {
 namespace {
@@ -181,12 +182,14 @@ bool Batcher::start(Task& task) {
                             .first_missing = shared,
                             .miss = shared == limit ? KvMiss::kNone : KvMiss::kNeverCached};
       task.report.shared = shared;
+      task.unseen = std::min(best->unseen, shared);
       return true;
     }
   }
   auto lease = cache_.acquire(wanted);
   if (!lease) return true;
   task.report.lookup = lease->lookup;
+  if (limits_.attention_check) task.unseen = lease->lookup.matched;
   task.sequence = std::move(lease->sequence);
   task.lease = std::move(*lease);
   return true;
@@ -225,7 +228,9 @@ std::vector<Batcher::Piece> Batcher::plan() {
     if (piece.size == task->left()) {
       const std::size_t wanted =
           task->computed() < task->prompt_size ? task->job.logits_rows : std::size_t{1};
-      for (std::size_t row = piece.size - wanted; row < piece.size; ++row)
+      if (wants_look(*task) && piece.size > wanted)
+        piece.looked_at = std::min(piece.size, std::max(kRowsLookedAt, wanted)) - wanted;
+      for (std::size_t row = piece.size - wanted - piece.looked_at; row < piece.size; ++row)
         piece.logits_rows.push_back(static_cast<std::uint32_t>(row));
     }
     rows += piece.size;
@@ -263,6 +268,8 @@ void Batcher::preempt(Task& task) {
   back->sequence = {};
   back->forgotten = 0;  // It slides again at the same lengths.
   back->passage = 0;
+  back->unseen = 0;  // It is looked at when it starts again.
+  back->doubt = {};
   back->exact_end = Task::kAll;
   // What was appended counts as prompt when the job starts again; its last row is read next.
   if (back->job.tokens.size() > back->prompt_size) back->job.logits_rows = 1;
@@ -308,8 +315,8 @@ void Batcher::read(std::span<const Piece> pieces, const model::Logits& logits) {
     const std::size_t count = piece.logits_rows.size();
     if (piece.draft)
       read_drafted(piece, logits, first_row);
-    else if (count > 0)
-      read(*piece.task, logits, first_row, count);
+    else if (count > 0 && !is_doubted(*piece.task, first_row, count))
+      read(*piece.task, logits, first_row + piece.looked_at, count - piece.looked_at);
     first_row += count;
   }
 }

@@ -21,6 +21,9 @@
 // before (prompt lookup, arXiv 2304.04487). A wrong draft costs a row, a right one saves the job
 // a pass.
 //
+// A hit may be looked at (KvOptions::attention_check) once its prompt is computed and before any
+// of it is read. A suspect one is computed again, all of it.
+//
 // By the law of model/runtime.h none of this changes a bit of any job's logits.
 // Confined to the model's thread.
 #pragma once
@@ -95,10 +98,11 @@ struct Job {
 };
 
 struct BatcherLimits {
-  std::size_t jobs_max = 64;          // That run at once.
-  std::size_t rows_max = 256;         // Of a pass while several jobs run or wait.
-  std::size_t rows_max_alone = 1024;  // Of a pass of one lonely job.
-  bool drafts = true;                 // Where the runtime is exact.
+  std::size_t jobs_max = 64;                        // That run at once.
+  std::size_t rows_max = 256;                       // Of a pass while several jobs run or wait.
+  std::size_t rows_max_alone = 1024;                // Of a pass of one lonely job.
+  bool drafts = true;                               // Where the runtime is exact.
+  std::optional<AttentionCheck> attention_check{};  // Of heads that the runtime has.
 };
 
 struct BatcherCounters {
@@ -111,6 +115,9 @@ struct BatcherCounters {
   std::uint64_t slides = 0;     // Of windows.
   std::uint64_t moved = 0;      // Tokens of passages that came from other positions.
   std::size_t jobs_most = 0;    // In one pass.
+  std::uint64_t looked_at = 0;  // Hits that the attention check could judge.
+  std::uint64_t suspects = 0;
+  std::uint64_t suspects_wrong = 0;
 };
 
 class Batcher {
@@ -136,6 +143,11 @@ class Batcher {
   [[nodiscard]] const BatcherCounters& counters() const { return counters_; }
 
  private:
+  // A hit that is computed again.
+  struct Doubt {
+    std::size_t end = 0;             // Tokens of it; 0: there is none.
+    std::vector<std::string> cells;  // Hashes of its cells, some at a time.
+  };
   // A job with its place in the queue, or in the model.
   struct Task {
     JobId id = 0;
@@ -148,6 +160,8 @@ class Batcher {
     std::size_t waits_until = 0;
     std::size_t forgotten = 0;  // Tokens that have no cells any more.
     std::size_t passage = 0;    // The next of job.passages.
+    std::size_t unseen = 0;     // Tokens of a hit that the attention check has yet to look at.
+    Doubt doubt;
     // Up to here the cells are those of a run alone: a match may go so far, and a commit.
     std::size_t exact_end = kAll;
     static constexpr std::size_t kAll = ~std::size_t{0};
@@ -164,6 +178,7 @@ class Batcher {
     std::vector<std::uint32_t> logits_rows;
     // The second token of a piece of two; the first is the job's last one.
     std::optional<Token> draft = std::nullopt;
+    std::size_t looked_at = 0;  // Of logits_rows, the first ones: for the attention check alone.
   };
 
   void start_waiting();
@@ -187,6 +202,11 @@ class Batcher {
   std::optional<Token> read(Task& task, const model::Logits& logits, std::size_t first_row,
                             std::size_t rows);
   void read_drafted(const Piece& piece, const model::Logits& logits, std::size_t first_row);
+  [[nodiscard]] bool wants_look(const Task& task) const;
+  bool is_doubted(Task& task, std::size_t first_row, std::size_t rows);
+  void compute_again(Task& task);
+  void settle_doubt(Task& task);
+  [[nodiscard]] std::vector<std::string> cell_hashes(const Task& task, std::size_t end) const;
   void give_way();
   void preempt(Task& task);
   void finish(Task& task, std::optional<Error> error);

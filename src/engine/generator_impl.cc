@@ -10,8 +10,10 @@
 
 #include "base/elapsed.h"
 #include "decode/stop_strings.h"
+#include "engine/attention_fit.h"
 #include "engine/text_reader.h"
 #include "model/token_sampler.h"
+#include "policy/attention_check.h"
 
 namespace incipit::engine {
 namespace {
@@ -91,6 +93,21 @@ class AnswerReader final : public RowReader {
   Clock::time_point start_ = Clock::now();
 };
 
+Result<void> check_attention(const KvOptions& kv, const model::Limits& limits) {
+  if (!kv.attention_check) return {};
+  std::string wrong;
+  if (limits.attention_layers == 0)
+    wrong = "the model does not show its attention; open it with EngineOptions::shows_attention";
+  else if (!limits.exact)
+    wrong = "a hit computed again would differ in any case, since results are approximate here: " +
+            limits.approximate_reason;
+  else
+    wrong =
+        policy::wrong_with(*kv.attention_check, limits.attention_layers, limits.attention_heads);
+  if (wrong.empty()) return {};
+  return failure(ErrorCode::kInvalidArgument, "kv.attention_check: " + wrong);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<GeneratorImpl>> GeneratorImpl::create(LoadedModel& loaded,
@@ -100,6 +117,7 @@ Result<std::unique_ptr<GeneratorImpl>> GeneratorImpl::create(LoadedModel& loaded
                    "jobs_max, queue_max and pass_tokens must be at least 1");
   if (options.kv.protected_share < 0 || options.kv.protected_share > 1)
     return failure(ErrorCode::kInvalidArgument, "kv.protected_share must lie between 0 and 1");
+  INCIPIT_TRY_VOID(check_attention(options.kv, loaded.runtime->limits()));
   std::unique_ptr<store::StateFolder> folder;
   if (!options.kv.folder.empty()) {
     INCIPIT_TRY(folder, store::StateFolder::open({.path = options.kv.folder,
@@ -125,7 +143,8 @@ GeneratorImpl::GeneratorImpl(LoadedModel& loaded, std::unique_ptr<store::StateFo
                  {.jobs_max = options.jobs_max,
                   .rows_max = options.pass_tokens,
                   .rows_max_alone = std::max<std::size_t>(options.pass_tokens, 1024),
-                  .drafts = options.drafts},
+                  .drafts = options.drafts,
+                  .attention_check = options.kv.attention_check},
                  options.queue_max, &fragments_) {}
 
 Job GeneratorImpl::job_of(const PromptRequest& request, TokenVector tokens) const {
@@ -287,6 +306,15 @@ Result<std::size_t> GeneratorImpl::restore(const std::string& path) {
   return restored;
 }
 
+Result<AttentionFit> GeneratorImpl::fit_attention_check(std::span<const AttentionTrial> trials,
+                                                        const AttentionFitOptions& options) {
+  Result<AttentionFit> fit;
+  scheduler_.inspect([&](kv::PrefixCache& cache, const BatcherCounters&) {
+    fit = fit_attention(*loaded_.runtime, cache, trials, options);
+  });
+  return fit;
+}
+
 void GeneratorImpl::spill() {
   scheduler_.inspect(
       [this](kv::PrefixCache& cache, const BatcherCounters&) { cache.make_room(cells_); });
@@ -303,7 +331,10 @@ GeneratorCounters GeneratorImpl::counters() {
                 .accepted = batcher.accepted,
                 .preempted = batcher.preempted,
                 .slides = batcher.slides,
-                .moved = batcher.moved};
+                .moved = batcher.moved,
+                .looked_at = batcher.looked_at,
+                .suspects = batcher.suspects,
+                .suspects_wrong = batcher.suspects_wrong};
   });
   return counters;
 }
