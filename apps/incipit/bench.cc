@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/counted.h"
+#include "incipit/bench_attention.h"
 #include "incipit/bench_fragments.h"
 #include "incipit/bench_kv.h"
 #include "incipit/bench_output.h"
@@ -31,7 +32,8 @@ constexpr const char* kUsage =
     "  classify   time a task on whole prompts and on the shared prefix\n"
     "  kv         time cached prefixes: live, restored, and shared by many callers\n"
     "  window     what a sliding window loses, and what it costs\n"
-    "  fragments  what passages in a new order lose and save when their cells are moved\n\n"
+    "  fragments  what passages in a new order lose and save when their cells are moved\n"
+    "  attention  fit the attention check, and say what it is worth\n\n"
     "incipit bench classify --help tells more.\n";
 
 constexpr const char* kDescription =
@@ -183,6 +185,7 @@ int run_bench(std::span<const std::string> arguments, const Surroundings& around
   if (name == "classify") return bench_classify(arguments.subspan(1), around);
   if (name == "kv") return bench_kv(arguments.subspan(1), around);
   if (name == "fragments") return bench_fragments(arguments.subspan(1), around);
+  if (name == "attention") return bench_attention(arguments.subspan(1), around);
   if (name == "window") return bench_window(arguments.subspan(1), around);
   const bool help = name == "--help" || name == "-h";
   if (!help && !name.empty()) {

@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -140,13 +141,16 @@ struct GeneratorOptions {
 struct GeneratorCounters {
   KvCounters kv;
   std::uint64_t passes = 0;
-  std::uint64_t rows = 0;         // Tokens given to the model.
-  std::uint64_t decode_rows = 0;  // Of these, tokens of answers, drafts included.
-  std::uint64_t drafted = 0;      // Tokens of answers that were guessed,
-  std::uint64_t accepted = 0;     // and how many of them were right.
-  std::uint64_t preempted = 0;    // Requests that started again for want of cells.
-  std::uint64_t slides = 0;       // Of windows, lossy.
-  std::uint64_t moved = 0;        // Tokens of passages that were not computed in place, lossy.
+  std::uint64_t rows = 0;            // Tokens given to the model.
+  std::uint64_t decode_rows = 0;     // Of these, tokens of answers, drafts included.
+  std::uint64_t drafted = 0;         // Tokens of answers that were guessed,
+  std::uint64_t accepted = 0;        // and how many of them were right.
+  std::uint64_t preempted = 0;       // Requests that started again for want of cells.
+  std::uint64_t slides = 0;          // Of windows, lossy.
+  std::uint64_t moved = 0;           // Tokens of passages that were not computed in place, lossy.
+  std::uint64_t looked_at = 0;       // Hits that the attention check could judge,
+  std::uint64_t suspects = 0;        // those that it doubted and that were computed again,
+  std::uint64_t suspects_wrong = 0;  // and those whose cells differed then: they were dropped.
 };
 
 class Generator {
@@ -184,6 +188,14 @@ class Generator {
   // Errors: kCorruption for a damaged file; kInvalidArgument for one of another model, precision
   // or version; kResourceExhausted for one beyond the cells.
   virtual Result<std::size_t> restore(const std::string& path) = 0;
+  // Finds heads and threshold for KvOptions::attention_check from prompts like those to come.
+  // Every second trial is fitted to, the others measure what came of it. Takes the model for as
+  // long as it takes to compute all of them. Errors: kUnavailable where the model does not show
+  // its attention (EngineOptions::shows_attention); kInvalidArgument for a trial that is no prompt
+  // with a cut and prefixes of that length, or too few whose end repeats a token of the prefix;
+  // kCancelled by on_trial.
+  virtual Result<AttentionFit> fit_attention_check(std::span<const AttentionTrial> trials,
+                                                   const AttentionFitOptions& options) = 0;
   // Pushes all live cells out of the runtime into the slower levels, as far as they take them.
   virtual void spill() = 0;
 

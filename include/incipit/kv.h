@@ -5,9 +5,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "incipit/attention_check.h"
 #include "incipit/result.h"
 #include "incipit/types.h"
 
@@ -32,6 +34,9 @@ struct KvOptions {
   std::size_t folder_bytes = std::size_t{4} << 30U;
   // Memory for passages (PromptRequest::passages); 0: passages are always computed.
   std::size_t passage_bytes = std::size_t{256} << 20U;
+  // Looks at every hit; one that is suspect is computed again, and dropped if its cells differ.
+  // Needs EngineOptions::shows_attention and exact results.
+  std::optional<AttentionCheck> attention_check{};
 
   bool operator==(const KvOptions&) const = default;
 };
@@ -48,6 +53,7 @@ enum class KvMiss {
   kLost,         // Its saved cells were missing or damaged.
   kNoRoom,       // It is there, but no cells are free to use it.
   kSlower,       // It is saved, but computing is measured to be faster than restoring.
+  kSuspect,      // The attention check doubted the match: all was computed.
 };
 
 // "never cached", "evicted", ...: for reports.

@@ -19,6 +19,9 @@ struct EngineOptions {
   KvType kv_type = KvType::kAuto;
   std::size_t ctx_size = 4096;  // KV cells in all, shared by every sequence.
   std::size_t threads = 0;      // 0: one per core that this process may use.
+  // Compiles the model so that a generator can use KvOptions::attention_check, or fit one. Changes
+  // no result. OpenVINO only.
+  bool shows_attention = false;
 
   // Receives notices written for an operator ("prepared the model in 4.1 s"). The library itself
   // never prints. Called on the thread that called into the library.

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "engine/attention_look.h"
 
 namespace incipit::engine {
 namespace {
@@ -149,10 +150,13 @@ void Batcher::plan_prompt(Task& task, Room& room, std::vector<Piece>& pieces) co
   if (piece.size == task.left()) {
     const std::size_t wanted =
         task.computed() < task.prompt_size ? task.job.logits_rows : std::size_t{1};
-    if (wanted > room.logits_rows && !room.is_first) return;
-    for (std::size_t row = piece.size - wanted; row < piece.size; ++row)
+    if (wants_look(task) && piece.size > wanted)
+      piece.looked_at = std::min(piece.size, std::max(kRowsLookedAt, wanted)) - wanted;
+    const std::size_t read = wanted + piece.looked_at;
+    if (read > room.logits_rows && !room.is_first) return;
+    for (std::size_t row = piece.size - read; row < piece.size; ++row)
       piece.logits_rows.push_back(static_cast<std::uint32_t>(row));
-    room.logits_rows -= std::min(room.logits_rows, wanted);
+    room.logits_rows -= std::min(room.logits_rows, read);
   }
   room.is_first = false;
   room.rows -= std::min(room.rows, piece.size);
@@ -190,6 +194,8 @@ void Batcher::preempt(Task& task) {
   back->forgotten = 0;  // It slides again at the same lengths.
   back->passage = 0;
   back->paths.clear();
+  back->unseen = 0;  // It is looked at when it starts again.
+  back->doubt = {};
   back->exact_end = Task::kAll;
   // What was appended counts as prompt when the job starts again; its last row is read next.
   if (back->job.tokens.size() > back->prompt_size) back->job.logits_rows = 1;
@@ -252,8 +258,8 @@ void Batcher::read(std::span<Piece> pieces, const model::Logits& logits) {
       read_branch(piece, logits, first_row);
     else if (piece.draft)
       read_drafted(piece, logits, first_row);
-    else if (count > 0 || task.left() == 0)
-      read(task, logits, first_row, count);
+    else if ((count > 0 || task.left() == 0) && !is_doubted(task, first_row, count))
+      read(task, logits, first_row + piece.looked_at, count - piece.looked_at);
     if (piece.path && is_last && task.paths.empty()) finish(task, std::nullopt);
     first_row += count;
   }

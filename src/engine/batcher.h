@@ -25,6 +25,9 @@
 // before (prompt lookup, arXiv 2304.04487). A wrong draft costs a row, a right one saves the job
 // a pass.
 //
+// A hit may be looked at (KvOptions::attention_check) once its prompt is computed and before any
+// of it is read. A suspect one is computed again, all of it.
+//
 // By the law of model/runtime.h none of this changes a bit of any job's logits.
 // Confined to the model's thread.
 #pragma once
@@ -119,6 +122,7 @@ struct BatcherLimits {
   std::size_t rows_max_alone = 1024;  // Of any pass, and of one of one lonely job.
   std::size_t logits_rows_max = 256;  // Bounds the memory of logits: rows * vocabulary * 4 bytes.
   bool drafts = true;                 // Where the runtime is exact.
+  std::optional<AttentionCheck> attention_check{};  // Of heads that the runtime has.
 };
 
 struct BatcherCounters {
@@ -131,6 +135,9 @@ struct BatcherCounters {
   std::uint64_t slides = 0;     // Of windows.
   std::uint64_t moved = 0;      // Tokens of passages that came from other positions.
   std::size_t jobs_most = 0;    // In one pass.
+  std::uint64_t looked_at = 0;  // Hits that the attention check could judge.
+  std::uint64_t suspects = 0;
+  std::uint64_t suspects_wrong = 0;
 };
 
 class Batcher {
@@ -161,6 +168,11 @@ class Batcher {
     decode::Branch branch;
     std::shared_ptr<model::Sequence> parent;  // Null: the prompt's.
   };
+  // A hit that is computed again.
+  struct Doubt {
+    std::size_t end = 0;             // Tokens of it; 0: there is none.
+    std::vector<std::string> cells;  // Hashes of its cells, some at a time.
+  };
   // A job with its place in the queue, or in the model.
   struct Task {
     JobId id = 0;
@@ -175,6 +187,8 @@ class Batcher {
     std::size_t passage = 0;      // The next of job.passages.
     std::vector<Path> paths;      // Last in, first out.
     bool is_single_file = false;  // Its branches do not fit beside each other.
+    std::size_t unseen = 0;       // Tokens of a hit that the attention check has yet to look at.
+    Doubt doubt;
     // Up to here the cells are those of a run alone: a match may go so far, and a commit.
     std::size_t exact_end = kAll;
     static constexpr std::size_t kAll = ~std::size_t{0};
@@ -196,6 +210,7 @@ class Batcher {
     // A branch and, in the pass, its fork.
     std::optional<Path> path = std::nullopt;
     std::shared_ptr<model::Sequence> fork = nullptr;
+    std::size_t looked_at = 0;  // Of logits_rows, the first ones: for the attention check alone.
 
     [[nodiscard]] bool is_decode() const { return !path && (size == 1 || draft); }
   };
@@ -239,6 +254,11 @@ class Batcher {
   std::optional<Token> read(Task& task, const model::Logits& logits, std::size_t first_row,
                             std::size_t rows);
   void read_drafted(const Piece& piece, const model::Logits& logits, std::size_t first_row);
+  [[nodiscard]] bool wants_look(const Task& task) const;
+  bool is_doubted(Task& task, std::size_t first_row, std::size_t rows);
+  void compute_again(Task& task);
+  void settle_doubt(Task& task);
+  [[nodiscard]] std::vector<std::string> cell_hashes(const Task& task, std::size_t end) const;
   void give_way();
   void preempt(Task& task);
   void finish(Task& task, std::optional<Error> error);

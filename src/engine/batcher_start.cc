@@ -115,12 +115,14 @@ bool Batcher::start(Task& task) {
                             .first_missing = shared,
                             .miss = shared == limit ? KvMiss::kNone : KvMiss::kNeverCached};
       task.report.shared = shared;
+      task.unseen = std::min(best->unseen, shared);
       return true;
     }
   }
   auto lease = cache_.acquire(wanted);
   if (!lease) return true;
   task.report.lookup = lease->lookup;
+  if (limits_.attention_check) task.unseen = lease->lookup.matched;
   task.sequence = std::move(lease->sequence);
   task.lease = std::move(*lease);
   return true;

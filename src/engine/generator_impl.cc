@@ -10,6 +10,7 @@
 #include "base/counted.h"
 #include "base/elapsed.h"
 #include "decode/stop_strings.h"
+#include "engine/attention_fit.h"
 #include "engine/text_reader.h"
 #include "model/token_sampler.h"
 
@@ -256,6 +257,15 @@ Result<std::size_t> GeneratorImpl::restore(const std::string& path) {
   return restored;
 }
 
+Result<AttentionFit> GeneratorImpl::fit_attention_check(std::span<const AttentionTrial> trials,
+                                                        const AttentionFitOptions& options) {
+  Result<AttentionFit> fit;
+  scheduler_.inspect([&](kv::PrefixCache& cache, const BatcherCounters&) {
+    fit = fit_attention(*loaded_.runtime, cache, trials, options);
+  });
+  return fit;
+}
+
 void GeneratorImpl::spill() {
   scheduler_.inspect(
       [this](kv::PrefixCache& cache, const BatcherCounters&) { cache.make_room(cells_); });
@@ -272,7 +282,10 @@ GeneratorCounters GeneratorImpl::counters() {
                 .accepted = batcher.accepted,
                 .preempted = batcher.preempted,
                 .slides = batcher.slides,
-                .moved = batcher.moved};
+                .moved = batcher.moved,
+                .looked_at = batcher.looked_at,
+                .suspects = batcher.suspects,
+                .suspects_wrong = batcher.suspects_wrong};
   });
   return counters;
 }

@@ -35,6 +35,8 @@ class GeneratorImpl final : public Generator {
   std::size_t drop(std::string_view tenant, TokenSpan tokens) override;
   Result<KvSaved> save(const PromptRequest& request, const std::string& path) override;
   Result<std::size_t> restore(const std::string& path) override;
+  Result<AttentionFit> fit_attention_check(std::span<const AttentionTrial> trials,
+                                           const AttentionFitOptions& options) override;
   void spill() override;
   GeneratorCounters counters() override;
   [[nodiscard]] std::size_t cells() const override { return cells_; }

@@ -71,15 +71,16 @@ Result<void> open_openvino(const EngineOptions& options, const model::GgufFile& 
                                             .law = {.rows_min = rows, .logits_rows_min = rows},
                                             .exact = false,
                                             .approximate_reason = "not proved yet",
+                                            .shows_attention = options.shows_attention,
                                             .identity = identity,
                                             .model = loaded.sha256}));
   loaded.weights->release_pages();
-  const std::string key = Sha256()
-                              .field(runtime->fingerprint())
-                              .field(model::kGraphRevision)
-                              .field(std::uint64_t{loaded.threads})
-                              .hex()
-                              .substr(0, 16);
+  Sha256 named;
+  named.field(runtime->fingerprint())
+      .field(model::kGraphRevision)
+      .field(std::uint64_t{loaded.threads});
+  if (options.shows_attention) named.field("attention");  // A graph of its own has its own proof.
+  const std::string key = named.hex().substr(0, 16);
   INCIPIT_TRY(loaded.law, model::prove_law(*runtime, folder + "/law-" + key));
   if (options.on_event && !loaded.law.is_kept) {
     options.on_event(loaded.law.exact
@@ -100,6 +101,9 @@ Result<void> open_llama(const EngineOptions& options, LoadedModel& loaded) {
                    "--precision " + name_of(options.precision) +
                        ": libllama computes with the numbers that the file has; leave it out");
   }
+  if (options.shows_attention)
+    return failure(ErrorCode::kInvalidArgument,
+                   "shows_attention: libllama does not show its attention; leave it out");
   INCIPIT_TRY(auto runtime, model::LlamaRuntime::open(options.model, {.kv_type = options.kv_type,
                                                                       .cells = options.ctx_size,
                                                                       .threads = loaded.threads,

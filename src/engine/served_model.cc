@@ -5,6 +5,7 @@
 #include <chrono>
 #include <utility>
 
+#include "policy/attention_check.h"
 #include "store/fingerprint_parts.h"
 
 namespace incipit::engine {
@@ -16,6 +17,21 @@ std::int64_t steady_ms() {
       .count();
 }
 
+Result<void> check_attention(const KvOptions& kv, const model::Limits& limits) {
+  if (!kv.attention_check) return {};
+  std::string wrong;
+  if (limits.attention_layers == 0)
+    wrong = "the model does not show its attention; open it with EngineOptions::shows_attention";
+  else if (!limits.exact)
+    wrong = "a hit computed again would differ in any case, since results are approximate here: " +
+            limits.approximate_reason;
+  else
+    wrong =
+        policy::wrong_with(*kv.attention_check, limits.attention_layers, limits.attention_heads);
+  if (wrong.empty()) return {};
+  return failure(ErrorCode::kInvalidArgument, "kv.attention_check: " + wrong);
+}
+
 }  // namespace
 
 Result<std::shared_ptr<ServedModel>> ServedModel::open(LoadedModel& loaded,
@@ -25,6 +41,7 @@ Result<std::shared_ptr<ServedModel>> ServedModel::open(LoadedModel& loaded,
                    "jobs_max, queue_max and pass_tokens must be at least 1");
   if (options.kv.protected_share < 0 || options.kv.protected_share > 1)
     return failure(ErrorCode::kInvalidArgument, "kv.protected_share must lie between 0 and 1");
+  INCIPIT_TRY_VOID(check_attention(options.kv, loaded.runtime->limits()));
   loaded.is_unserved.acquire();
   Turn turn(&loaded.is_unserved);
   std::unique_ptr<store::StateFolder> folder;
@@ -52,7 +69,8 @@ ServedModel::ServedModel(LoadedModel& loaded, const GeneratorOptions& options, T
                  {.jobs_max = options.jobs_max,
                   .rows_max = options.pass_tokens,
                   .rows_max_alone = std::max<std::size_t>(options.pass_tokens, 1024),
-                  .drafts = options.drafts},
+                  .drafts = options.drafts,
+                  .attention_check = options.kv.attention_check},
                  options.queue_max, &fragments_) {}
 
 bool ServedModel::has(const GeneratorOptions& options) const {

@@ -83,6 +83,11 @@ Result<PrefixLease> PrefixCache::acquire(const Wanted& wanted) {
   return lease;
 }
 
+void PrefixCache::discount(const KvLookup& lookup) {
+  counters_.tokens_matched -= lookup.matched;
+  counters_.tokens_restored -= lookup.restored;
+}
+
 // Leases the node whose path `sequence` holds. It is a node of its own, so that what is used and
 // what is not are told apart.
 void PrefixCache::hold(Node& node, const model::Sequence& sequence, PrefixLease& lease) {

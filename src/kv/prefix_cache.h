@@ -105,6 +105,9 @@ class PrefixCache {
   // is in use.
   bool make_room(std::size_t cells);
 
+  // Takes a match out of the counts: its tokens were computed after all.
+  void discount(const KvLookup& lookup);
+
   // What acquire() would match, and why not more. Changes nothing.
   [[nodiscard]] KvLookup explain(const Wanted& wanted);
 

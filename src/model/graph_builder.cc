@@ -15,6 +15,8 @@
 #include <string_view>
 #include <vector>
 
+#include "model/query_outputs.h"
+
 namespace incipit::model {
 namespace {
 
@@ -41,7 +43,7 @@ class Builder {
   Builder(const ModelShape& shape, const PreparedWeights& weights)
       : shape_(shape), weights_(weights) {}
 
-  std::shared_ptr<ov::Model> build() {
+  std::shared_ptr<ov::Model> build(const GraphOptions& options) {
     make_inputs();
     const Value embedding = matrix("token_embd.weight");
     Value x = make<op::Gather>(embedding, make<op::Convert>(ids_, ov::element::i32),
@@ -59,6 +61,7 @@ class Builder {
     manager.register_pass<ov::pass::SDPAToPagedAttention>();
     manager.run_passes(model);
     set_windows(*model);
+    if (options.shows_queries) add_query_outputs(*model);
     shadow_lone_rows(*model);
     gather_wanted_rows(*model);
     return model;
@@ -343,9 +346,10 @@ class Builder {
 }  // namespace
 
 Result<std::shared_ptr<ov::Model>> build_graph(const ModelShape& shape,
-                                               const PreparedWeights& weights) {
+                                               const PreparedWeights& weights,
+                                               const GraphOptions& options) {
   try {
-    return Builder(shape, weights).build();
+    return Builder(shape, weights).build(options);
   } catch (const std::exception& problem) {
     return failure(ErrorCode::kInternal,
                    std::string("OpenVINO cannot build this model's graph: ") + problem.what());

@@ -31,9 +31,14 @@ inline constexpr const char* kLogitsRows = "logits_rows";
 inline constexpr const char* kAttentionRows = "attention_rows";
 inline constexpr const char* kOwnRows = "own_rows";
 
+struct GraphOptions {
+  bool shows_queries = false;  // The outputs of model/query_outputs.h.
+};
+
 // The constants of the graph point into `weights`, which must live until the graph is compiled and
 // as long as it runs. Errors: kInternal with OpenVINO's reason.
 Result<std::shared_ptr<ov::Model>> build_graph(const ModelShape& shape,
-                                               const PreparedWeights& weights);
+                                               const PreparedWeights& weights,
+                                               const GraphOptions& options = {});
 
 }  // namespace incipit::model

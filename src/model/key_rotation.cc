@@ -8,20 +8,10 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "model/key_rows.h"
 
 namespace incipit::model {
 namespace {
-
-// An INT8 row as OpenVINO's CPU plugin writes it: the values are (stored - zero) * scale. The
-// tests compare it with keys that the plugin wrote (tests/conformance/openvino_slide_test.cc).
-struct Int8Head {
-  float scale = 0;
-  float zero = 0;
-};
-
-float from_bf16(std::uint16_t bits) {
-  return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16U);
-}
 
 // To the nearest, ties to even.
 std::uint16_t to_bf16(float value) {
@@ -42,35 +32,7 @@ KeyRotation::KeyRotation(std::span<const float> frequencies, KvType type, std::p
   }
 }
 
-std::size_t KeyRotation::row_bytes() const {
-  switch (type_) {
-    case KvType::kInt8:
-      return sizeof(Int8Head) + 2 * half_;
-    case KvType::kBf16:
-      return 2 * half_ * sizeof(std::uint16_t);
-    default:
-      return 2 * half_ * sizeof(float);
-  }
-}
-
-void KeyRotation::load(const std::byte* row) {
-  if (type_ == KvType::kF32) {
-    std::memcpy(values_.data(), row, row_bytes());
-  } else if (type_ == KvType::kBf16) {
-    for (std::size_t i = 0; i < values_.size(); ++i) {
-      std::uint16_t bits = 0;
-      std::memcpy(&bits, row + i * sizeof(bits), sizeof(bits));
-      values_[i] = from_bf16(bits);
-    }
-  } else {
-    Int8Head head;
-    std::memcpy(&head, row, sizeof(head));
-    for (std::size_t i = 0; i < values_.size(); ++i) {
-      const auto stored = std::to_integer<std::uint8_t>(row[sizeof(head) + i]);
-      values_[i] = (static_cast<float>(stored) - head.zero) * head.scale;
-    }
-  }
-}
+std::size_t KeyRotation::row_bytes() const { return key_row_bytes(type_, values_.size()); }
 
 void KeyRotation::turn_values() {
   float* first = values_.data();
@@ -115,7 +77,7 @@ void KeyRotation::turn(std::byte* rows, std::size_t count) {
   if (!moves_) return;
   for (std::size_t i = 0; i < count; ++i) {
     std::byte* row = rows + i * row_bytes();
-    load(row);
+    read_key_row(row, type_, values_);
     turn_values();
     store(row);
   }

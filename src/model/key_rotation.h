@@ -28,7 +28,6 @@ class KeyRotation {
   void turn(std::byte* rows, std::size_t count);
 
  private:
-  void load(const std::byte* row);
   void turn_values();
   void store(std::byte* row) const;
   void store_int8(std::byte* row) const;

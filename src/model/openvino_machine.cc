@@ -14,6 +14,7 @@
 #include "model/graph_builder.h"
 #include "model/key_rotation.h"
 #include "model/prepared_weights.h"
+#include "model/query_outputs.h"
 
 namespace incipit::model {
 
@@ -85,12 +86,13 @@ OpenVinoMachine::~OpenVinoMachine() {
 Result<std::unique_ptr<OpenVinoMachine>> OpenVinoMachine::open(const ModelShape& shape,
                                                                const PreparedWeights& weights,
                                                                const MachineOptions& options) {
-  INCIPIT_TRY(auto model, build_graph(shape, weights));
+  INCIPIT_TRY(auto model, build_graph(shape, weights, {.shows_queries = options.shows_queries}));
   try {
     std::unique_ptr<OpenVinoMachine> machine(new OpenVinoMachine());
     machine->parts_->compiled = machine->parts_->core.compile_model(
         model, "CPU", compile_properties(options, weights.group()));
     machine->parts_->request = machine->parts_->compiled.create_infer_request();
+    machine->shows_queries_ = options.shows_queries;
     INCIPIT_TRY_VOID(machine->allocate(options));
     return machine;
   } catch (const std::exception& problem) {
@@ -114,6 +116,7 @@ Result<void> OpenVinoMachine::allocate(const MachineOptions& options) {
                        .heads = heads,
                        .row_bytes = row_bytes,
                        .holds_keys = name.starts_with("key_cache.")});
+    if (name.starts_with("key_cache.")) key_planes_.push_back(planes_.size() - 1);
     inputs.emplace_back(name, shape);
     cell_bytes_ += heads * row_bytes;
   }
@@ -167,6 +170,7 @@ Result<std::span<const float>> OpenVinoMachine::infer(PassInputs& inputs) {
     set(request, kAttentionRows, inputs.attention_rows);
     set(request, kOwnRows, inputs.own_rows);
     set(request, kLogitsRows, inputs.logits_rows);
+    if (shows_queries_) set(request, kQueryRows, inputs.logits_rows);
     request.set_tensor("max_context_len",
                        ov::Tensor(ov::element::i32, {}, &inputs.max_context_len));
     request.infer();
@@ -175,6 +179,16 @@ Result<std::span<const float>> OpenVinoMachine::infer(PassInputs& inputs) {
   } catch (const std::exception& problem) {
     return failure(ErrorCode::kInternal,
                    std::string("OpenVINO failed in a pass: ") + problem.what());
+  }
+}
+
+Result<std::span<const float>> OpenVinoMachine::queries(std::size_t layer) const {
+  try {
+    const ov::Tensor tensor = parts_->request.get_tensor(queries_name(layer));
+    return std::span<const float>(tensor.data<float>(), tensor.get_size());
+  } catch (const std::exception& problem) {
+    return failure(ErrorCode::kInternal,
+                   std::string("OpenVINO shows no queries: ") + problem.what());
   }
 }
 
@@ -227,6 +241,13 @@ void OpenVinoMachine::turn_keys(std::byte* packed, std::size_t count, KeyRotatio
 std::size_t OpenVinoMachine::key_row_bytes() const {
   const auto keys = std::ranges::find(planes_, true, &Plane::holds_keys);
   return keys == planes_.end() ? 0 : keys->row_bytes;
+}
+
+const std::byte* OpenVinoMachine::key_row(std::size_t layer, BlockIndex block, std::size_t head,
+                                          std::size_t cell) const {
+  const Plane& plane = planes_[key_planes_[layer]];
+  return plane.memory + static_cast<std::size_t>(block) * plane.block_bytes +
+         head * (plane.block_bytes / plane.heads) + cell * plane.row_bytes;
 }
 
 std::string OpenVinoMachine::library_version() {

@@ -52,6 +52,7 @@ struct MachineOptions {
   bool int8_by_token = true;
   std::size_t cells = 0;
   std::size_t threads = 1;
+  bool shows_queries = false;
 };
 
 class OpenVinoMachine {
@@ -63,6 +64,9 @@ class OpenVinoMachine {
 
   // Runs a pass; the logits [rows, vocabulary] are valid until the next one.
   Result<std::span<const float>> infer(PassInputs& inputs);
+  // Of the last pass: what each logits row looked for in a layer, [rows, heads x head_size].
+  // Requires MachineOptions::shows_queries.
+  Result<std::span<const float>> queries(std::size_t layer) const;
 
   [[nodiscard]] std::size_t block_count() const { return block_count_; }
   [[nodiscard]] std::size_t cell_bytes() const { return cell_bytes_; }
@@ -76,6 +80,9 @@ class OpenVinoMachine {
   // Turns the keys of `count` packed cells.
   void turn_keys(std::byte* packed, std::size_t count, KeyRotation& rotation) const;
   [[nodiscard]] std::size_t key_row_bytes() const;
+  // The key that a layer's head has of a cell of a block.
+  [[nodiscard]] const std::byte* key_row(std::size_t layer, BlockIndex block, std::size_t head,
+                                         std::size_t cell) const;
 
   static std::string library_version();
   static bool has_bf16();
@@ -98,10 +105,12 @@ class OpenVinoMachine {
 
   std::unique_ptr<Parts> parts_;
   std::vector<Plane> planes_;
-  std::byte* memory_ = nullptr;  // One mapping for all planes, owned.
+  std::vector<std::size_t> key_planes_;  // Of planes_, those of keys, by layer.
+  std::byte* memory_ = nullptr;          // One mapping for all planes, owned.
   std::size_t memory_bytes_ = 0;
   std::size_t block_count_ = 0;
   std::size_t cell_bytes_ = 0;
+  bool shows_queries_ = false;
 };
 
 }  // namespace incipit::model

@@ -42,7 +42,8 @@ Result<std::unique_ptr<OpenVinoRuntime>> OpenVinoRuntime::open(const ModelShape&
                                                         .kv_type = options.kv_type,
                                                         .int8_by_token = options.law.int8_by_token,
                                                         .cells = options.cells,
-                                                        .threads = options.threads}));
+                                                        .threads = options.threads,
+                                                        .shows_queries = options.shows_attention}));
   runtime->blocks_ = std::make_unique<KvBlocks>(runtime->machine_->block_count());
   runtime->filler_block_ = *runtime->blocks_->take();
   runtime->options_ = options;
@@ -65,6 +66,8 @@ Result<std::unique_ptr<OpenVinoRuntime>> OpenVinoRuntime::open(const ModelShape&
                       .can_move = can_move,
                       .exact = options.exact,
                       .approximate_reason = options.approximate_reason};
+  // A key's scale by channel is that of a whole block, which nobody reads here.
+  if (options.shows_attention && by_token) runtime->show_attention(shape);
   runtime->name_fingerprint();
   return runtime;
 }
@@ -282,6 +285,7 @@ Result<std::span<const float>> OpenVinoRuntime::run(std::span<const Piece> piece
   std::size_t wanted = 0;
   for (const Piece& piece : pieces) wanted += piece.logits_rows.size();
   INCIPIT_TRY(const auto logits, machine_->infer(inputs_));
+  INCIPIT_TRY_VOID(keep_queries(wanted));
   return logits.first(wanted * limits_.vocabulary);
 }
 
@@ -304,6 +308,7 @@ Result<Logits> OpenVinoRuntime::evaluate(std::span<const Step> steps) {
   }
   const auto passes = plan(steps, reserved);
   logits_.clear();
+  forget_shown_rows();
   std::span<const float> values;
   for (const auto& pieces : passes) {
     auto result = run(pieces);
@@ -321,6 +326,7 @@ Result<Logits> OpenVinoRuntime::evaluate(std::span<const Step> steps) {
     target = std::move(reserved[i]);
     target.length += steps[i].tokens.size();
   }
+  note_shown_rows(steps);
   return Logits{.values = values, .vocabulary = limits_.vocabulary};
 }
 

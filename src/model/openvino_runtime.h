@@ -22,6 +22,7 @@
 
 #include "incipit/result.h"
 #include "incipit/types.h"
+#include "model/attention_weights.h"
 #include "model/kv_blocks.h"
 #include "model/openvino_machine.h"
 #include "model/runtime.h"
@@ -48,6 +49,7 @@ struct OpenVinoOptions {
   LawSettings law;
   bool exact = false;              // The law was proved with these settings.
   std::string approximate_reason;  // Why not.
+  bool shows_attention = false;    // Lets attention() be asked for; changes no bit.
   std::string identity;            // Model hash, CPU and library: what shapes the bits besides.
   std::string model;               // The model's part of it, for a person.
 };
@@ -71,6 +73,8 @@ class OpenVinoRuntime final : public Runtime {
   Result<void> restore(SequenceId sequence, std::span<const std::byte> bytes) override;
   Result<void> slide(SequenceId sequence, const Slide& slide) override;
   Result<void> restore_moved(SequenceId sequence, std::span<const std::byte> bytes) override;
+  [[nodiscard]] Result<std::vector<float>> attention(std::size_t row,
+                                                     AttentionHead head) const override;
   [[nodiscard]] std::size_t cells_free() const override;
   [[nodiscard]] const std::string& fingerprint() const override { return fingerprint_; }
   [[nodiscard]] std::vector<FingerprintPart> fingerprint_parts() const override;
@@ -112,6 +116,10 @@ class OpenVinoRuntime final : public Runtime {
   void fill_inputs(std::span<const Piece> pieces);
   Result<std::span<const float>> run(std::span<const Piece> pieces);
   void name_fingerprint();
+  void show_attention(const ModelShape& shape);
+  void forget_shown_rows();
+  Result<void> keep_queries(std::size_t rows);
+  void note_shown_rows(std::span<const Step> steps);
 
   std::unique_ptr<OpenVinoMachine> machine_;
   std::unique_ptr<KvBlocks> blocks_;
@@ -127,6 +135,16 @@ class OpenVinoRuntime final : public Runtime {
   std::string fingerprint_;
   OpenVinoOptions options_;
   std::vector<float> frequencies_;  // Of the keys' rotation; ModelShape::rope_frequencies.
+
+  // For attention(), where it is shown.
+  struct ShownRow {  // A logits row of the last evaluate().
+    SequenceId sequence{};
+    std::size_t position = 0;
+  };
+  std::vector<HeadShape> head_shapes_;       // By layer.
+  std::vector<std::vector<float>> queries_;  // By layer: rows x heads x head_size.
+  std::size_t heads_of_a_key_ = 1;           // Query heads that share one.
+  std::vector<ShownRow> shown_rows_;
 };
 
 }  // namespace incipit::model

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "incipit/attention_check.h"
 #include "incipit/result.h"
 #include "incipit/types.h"
 
@@ -58,6 +59,9 @@ struct Limits {
   std::size_t cell_bytes = 0;      // Memory of one cell over all layers.
   std::size_t fork_cells = 0;      // Cells that a fork may waste beyond its own tokens.
   bool can_move = false;           // Cells can go to other positions: slide(), restore_moved().
+  // Layers, and heads in each, whose attention() may be asked for; 0: it is not shown.
+  std::size_t attention_layers = 0;
+  std::size_t attention_heads = 0;
   // Sequences that may live at once, where the runtime bounds them.
   std::size_t sequences = std::numeric_limits<std::size_t>::max();
   bool exact = false;              // The law holds; otherwise results are approximate.
@@ -125,6 +129,14 @@ class Runtime {
   // turned to the new positions. All or nothing. Errors: as restore() and slide().
   virtual Result<void> restore_moved(SequenceId sequence, std::span<const std::byte> bytes);
 
+  // How a head attended in a logits row of the last evaluate(), rows counted as in Logits: the
+  // weights of its sequence's cells up to its own. They sum to 1. Cell 0 is the sink: many heads
+  // put most of their weight there, whatever the prompt says (arXiv 2309.17453). Errors:
+  // kUnavailable where limits().attention_layers is 0; kInvalidArgument for a head or a row that is
+  // not there, or a row whose sequence has lost cells since.
+  [[nodiscard]] virtual Result<std::vector<float>> attention(std::size_t row,
+                                                             AttentionHead head) const;
+
   [[nodiscard]] virtual std::size_t cells_free() const = 0;
   // How many more sequences create() and fork() may make.
   [[nodiscard]] virtual std::size_t sequences_free() const { return limits().sequences; }
@@ -146,6 +158,11 @@ inline Result<void> Runtime::restore_moved(SequenceId /*sequence*/,
                                            std::span<const std::byte> /*bytes*/) {
   return failure(ErrorCode::kUnavailable,
                  "this runtime cannot move KV cells: fragments need their own position");
+}
+
+inline Result<std::vector<float>> Runtime::attention(std::size_t /*row*/,
+                                                     AttentionHead /*head*/) const {
+  return failure(ErrorCode::kUnavailable, "this runtime does not show its attention");
 }
 
 // Owns one sequence of a runtime and drops it. The runtime must outlive it. Move-only.

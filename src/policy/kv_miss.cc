@@ -25,6 +25,8 @@ std::string to_string(KvMiss miss) {
       return "no free cells";
     case KvMiss::kSlower:
       return "computing is faster";
+    case KvMiss::kSuspect:
+      return "suspect";
   }
   return "unknown";
 }

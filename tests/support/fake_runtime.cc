@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 #include <set>
 
 #include "base/check.h"
@@ -87,6 +88,10 @@ FakeRuntime::FakeRuntime(FakeOptions options) : options_(options) {
   limits_.cell_bytes = kCellBytes + options.padding_bytes;
   limits_.fork_cells = 2 * (options.block_cells - 1);
   limits_.can_move = options.can_move;
+  if (options.shows_attention) {
+    limits_.attention_layers = 1;
+    limits_.attention_heads = 2;
+  }
   limits_.exact = options.exact;
   if (!options.exact) limits_.approximate_reason = "the fake was told to drift";
   fingerprint_ = Sha256().field("fake").field(options.seed).field(options.block_cells).hex();
@@ -289,6 +294,7 @@ Result<model::Logits> FakeRuntime::evaluate(std::span<const Step> steps) {
   if (fail_in_ > 0 && --fail_in_ == 0) {
     return failure(ErrorCode::kInternal, "evaluate: the fake was told to fail");
   }
+  shown_rows_.clear();
   logits_.resize(logits_rows * options_.vocabulary);
   std::span<float> out = logits_;
   for (const Step& step : steps) {
@@ -301,6 +307,7 @@ Result<model::Logits> FakeRuntime::evaluate(std::span<const Step> steps) {
       seen = mix(seen, state);
       append(target, {.token = token, .state = state});
       if (next_row == step.logits_rows.end() || *next_row != i) continue;
+      shown_rows_.emplace_back(step.sequence, target.length - 1);
       write_logits(state, mix(rows, steps.size()), out.first(options_.vocabulary));
       out = out.subspan(options_.vocabulary);
       ++next_row;
@@ -310,6 +317,25 @@ Result<model::Logits> FakeRuntime::evaluate(std::span<const Step> steps) {
   counters_.rows += rows;
   counters_.logits_rows += logits_rows;
   return model::Logits{.values = logits_, .vocabulary = options_.vocabulary};
+}
+
+Result<std::vector<float>> FakeRuntime::attention(std::size_t row, AttentionHead head) const {
+  if (!options_.shows_attention) return Runtime::attention(row, head);
+  if (head.layer > 0 || head.head > 1 || row >= shown_rows_.size())
+    return failure(ErrorCode::kInvalidArgument, "attention: no such head or row");
+  const auto& [sequence, position] = shown_rows_[row];
+  const auto found = sequences_.find(std::to_underlying(sequence));
+  if (found == sequences_.end() || found->second.length <= position)
+    return failure(ErrorCode::kInvalidArgument, "attention: the row's cells are gone");
+  constexpr float kOwnToken = 50;
+  const Token own = cell(found->second, position).token;
+  std::vector<float> weights(position + 1, 1.0F);
+  weights[0] = kOwnToken;  // The sink.
+  for (std::size_t i = 1; i < position && head.head == 0; ++i)
+    if (cell(found->second, i).token == own) weights[i] = kOwnToken;
+  const float sum = std::accumulate(weights.begin(), weights.end(), 0.0F);
+  for (float& weight : weights) weight /= sum;
+  return weights;
 }
 
 Result<std::vector<std::byte>> FakeRuntime::save(SequenceId sequence, std::size_t begin,

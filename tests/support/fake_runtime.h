@@ -11,6 +11,9 @@
 // A cell that moves to another position becomes a function of what it was and of the distance: the
 // logits that follow tell of every move, and two moves are not one.
 //
+// Where it shows attention, head 0 looks for cells of the row's own token and head 1 looks at all
+// cells alike. A cell knows its token, so head 0 sees whether cells are those of a prompt's tokens.
+//
 // What can be made to go wrong: an evaluate() that fails, logits that are not finite, cells that
 // are taken away, and drift with the shape of the pass (`exact` = false).
 #pragma once
@@ -35,6 +38,7 @@ struct FakeOptions {
   std::size_t sequences = 0;      // That may live at once; 0: any number.
   std::size_t padding_bytes = 0;  // Of each saved cell, so that states are as large as real ones.
   bool can_move = true;
+  bool shows_attention = false;
   bool exact = true;  // False: logits drift by up to `drift` with the pass's shape.
   float drift = 1e-3F;
   float spread = 8;        // Logits lie in [-spread, spread).
@@ -75,6 +79,8 @@ class FakeRuntime final : public model::Runtime {
   Result<void> restore(model::SequenceId sequence, std::span<const std::byte> bytes) override;
   Result<void> slide(model::SequenceId sequence, const model::Slide& slide) override;
   Result<void> restore_moved(model::SequenceId sequence, std::span<const std::byte> bytes) override;
+  [[nodiscard]] Result<std::vector<float>> attention(std::size_t row,
+                                                     AttentionHead head) const override;
   [[nodiscard]] std::size_t cells_free() const override;
   [[nodiscard]] std::size_t sequences_free() const override {
     return limits_.sequences - sequences_.size();
@@ -124,6 +130,7 @@ class FakeRuntime final : public model::Runtime {
   std::map<std::uint32_t, Row> sequences_;
   std::uint32_t next_sequence_ = 0;
   std::vector<float> logits_;
+  std::vector<std::pair<model::SequenceId, std::size_t>> shown_rows_;  // With their positions.
   std::map<std::uint64_t, std::map<Token, double>> scripts_;  // By the state after the prefix.
   std::map<std::uint64_t, float> poisons_;
   std::size_t fail_in_ = 0;  // 0: no failure is planned.

@@ -6,6 +6,7 @@
 // Failures throw, which ends the test with the message.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -26,6 +27,9 @@ class LlamaOracle {
   // piece.
   [[nodiscard]] std::vector<float> logits(TokenSpan tokens,
                                           std::span<const std::uint32_t> rows) const;
+
+  // How the last of `tokens` attends to each of them in `layer`: heads x tokens weights.
+  [[nodiscard]] std::vector<float> attention(TokenSpan tokens, std::size_t layer) const;
 
  private:
   std::unique_ptr<llama_model, void (*)(llama_model*)> model_;

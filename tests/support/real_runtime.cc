@@ -30,6 +30,7 @@ RealRuntime open_runtime(const std::string& model, const RealRuntimeOptions& opt
                                                     .law = options.law,
                                                     .exact = false,
                                                     .approximate_reason = "not proved in this test",
+                                                    .shows_attention = options.shows_attention,
                                                     .identity = sha256,
                                                     .model = sha256}));
   return real;

@@ -24,6 +24,7 @@ struct RealRuntimeOptions {
   model::LawSettings law;
   // Changes what the graph is built from, so that a test can see what a part of it does.
   std::function<void(model::ModelShape&)> edit;
+  bool shows_attention = false;
   std::string home;  // Where prepared weights are kept; empty: the cache directory of the tests.
 };
 
