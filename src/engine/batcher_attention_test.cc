@@ -218,7 +218,11 @@ TEST_F(BatcherAttention, WrongCellsInAFileAreDroppedThere) {
   const TokenVector prefix = random_tokens(60);
   const model::Sequence other = forged(prefix);
   store::StateFacts facts{.fingerprint = runtime_->fingerprint(), .tenant = "a", .tokens = prefix};
-  must(store::write_state(dir_.path("forged"), facts, must(runtime_->save(other.id(), 0, 60))));
+  auto draft = must(store::StateDraft::create(dir_.path("forged"), facts));
+  must(draft.append({.end = 60,
+                     .cells = std::make_shared<const std::vector<std::byte>>(
+                         must(runtime_->save(other.id(), 0, 60)))}));
+  must(draft.finish());
   must(cache_->restore_from(dir_.path("forged")));
   ASSERT_EQ(folder_->entries().size(), 1U);
   const TokenVector prompt = joined(prefix, random_tokens(12));

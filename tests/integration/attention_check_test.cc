@@ -111,11 +111,19 @@ TEST_F(AttentionCheckOnModel, FindsAForgedStateFile) {
   PromptRequest birds;
   birds.tokens = other(1, size);
   must(generator_->save(birds, folder.path("birds")));
-  store::StateFacts facts = must(store::read_state_facts(folder.path("birds")));
-  const auto cells = must(store::read_state_cells(folder.path("birds"), facts));
+  const store::StateFacts facts = must(store::read_state_facts(folder.path("birds")));
   const TokenVector shoes = prompt(0, 0);
-  facts.tokens.assign(shoes.begin(), shoes.begin() + static_cast<std::ptrdiff_t>(size));
-  must(store::write_state(folder.path("forged"), facts, cells));
+  auto draft = must(store::StateDraft::create(
+      folder.path("forged"),
+      {.fingerprint = facts.fingerprint,
+       .tenant = facts.tenant,
+       .tokens = {shoes.begin(), shoes.begin() + static_cast<std::ptrdiff_t>(size)}}));
+  for (std::size_t piece = 0; piece < facts.pieces.size(); ++piece) {
+    must(draft.append({.end = facts.pieces[piece].end,
+                       .cells = std::make_shared<const std::vector<std::byte>>(
+                           must(store::read_state_piece(folder.path("birds"), facts, piece)))}));
+  }
+  must(draft.finish());
 
   GenerateRequest request = request_of(0, 0);
   request.reads_cache = request.writes_cache = false;

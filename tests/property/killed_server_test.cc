@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "engine/generator_impl.h"
+#include "engine/served_model.h"
 #include "support/fake_runtime.h"
 #include "support/vocabulary_file.h"
 
@@ -35,7 +36,8 @@ TEST(KilledServer, LeavesWholeFilesAndRightAnswers) {
                           [&](const std::string& folder, auto on_event) {
                             options.kv.folder = folder;
                             options.on_event = std::move(on_event);
-                            return must(engine::GeneratorImpl::create(loaded, options));
+                            return std::make_unique<engine::GeneratorImpl>(
+                                must(engine::ServedModel::open(loaded, options)));
                           }})
       .run();
 }
