@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "model/channel_scales.h"
 #include "model/query_outputs.h"
 
 namespace incipit::model {
@@ -40,10 +41,10 @@ Value make(Arguments&&... arguments) {
 
 class Builder {
  public:
-  Builder(const ModelShape& shape, const PreparedWeights& weights)
-      : shape_(shape), weights_(weights) {}
+  Builder(const ModelShape& shape, const PreparedWeights& weights, const GraphOptions& options)
+      : shape_(shape), weights_(weights), options_(options) {}
 
-  std::shared_ptr<ov::Model> build(const GraphOptions& options) {
+  std::shared_ptr<ov::Model> build() {
     make_inputs();
     const Value embedding = matrix("token_embd.weight");
     Value x = make<op::Gather>(embedding, make<op::Convert>(ids_, ov::element::i32),
@@ -61,7 +62,7 @@ class Builder {
     manager.register_pass<ov::pass::SDPAToPagedAttention>();
     manager.run_passes(model);
     set_windows(*model);
-    if (options.shows_queries) add_query_outputs(*model);
+    if (options_.shows_queries) add_query_outputs(*model);
     shadow_lone_rows(*model);
     gather_wanted_rows(*model);
     return model;
@@ -230,6 +231,31 @@ class Builder {
         q, k, v, mask_, real(static_cast<float>(shape_.attention_scale), {}), false);
   }
 
+  // Heads [batch, heads, tokens, head_size] times the scales of the kv heads that they belong to.
+  Value scaled(const Value& heads, const std::vector<float>& scales) const {
+    if (scales.empty()) return heads;
+    std::vector<float> wide;
+    for (std::size_t head = 0; head < shape_.heads; ++head) {
+      const auto first =
+          scales.begin() +
+          static_cast<std::ptrdiff_t>(head / (shape_.heads / shape_.kv_heads) * shape_.head_size);
+      wide.insert(wide.end(), first, first + static_cast<std::ptrdiff_t>(shape_.head_size));
+    }
+    return make<op::Multiply>(heads, channels(wide));
+  }
+
+  // Keys or values over their scales.
+  Value unscaled(const Value& heads, std::vector<float> scales) const {
+    if (scales.empty()) return heads;
+    for (float& scale : scales) scale = 1 / scale;
+    return make<op::Multiply>(heads, channels(scales));
+  }
+
+  Value channels(const std::vector<float>& values) const {
+    return op::Constant::create(ov::element::f32,
+                                {1, values.size() / shape_.head_size, 1, shape_.head_size}, values);
+  }
+
   Value gate(const Value& x) const {
     if (!shape_.gelu) return make<op::Swish>(x);
     return make<op::Gelu>(x, ov::op::GeluApproximationMode::TANH);
@@ -240,13 +266,17 @@ class Builder {
     const std::string state = "past_key_values." + std::to_string(layer);
     const Rope& rope = shape_.window(layer) == 0 ? rope_ : local_rope_;
     const Value h = norm(x, prefix + "attn_norm.weight");
-    const Value q = rotated_heads(h, prefix + "attn_q", shape_.heads, rope);
-    const Value k =
-        append_state(state + ".key", rotated_heads(h, prefix + "attn_k", shape_.kv_heads, rope));
-    const Value v =
-        append_state(state + ".value", split_heads(linear(h, prefix + "attn_v"), shape_.kv_heads));
+    const ChannelScales scales =
+        options_.even_channels ? channel_scales(shape_, weights_, layer) : ChannelScales();
+    const Value q = scaled(rotated_heads(h, prefix + "attn_q", shape_.heads, rope), scales.keys);
+    const Value k = append_state(
+        state + ".key",
+        unscaled(rotated_heads(h, prefix + "attn_k", shape_.kv_heads, rope), scales.keys));
+    const Value v = append_state(
+        state + ".value",
+        unscaled(split_heads(linear(h, prefix + "attn_v"), shape_.kv_heads), scales.values));
     if (mask_.get_node() == nullptr) make_mask(k);
-    const Value attention = attend(q, repeat_heads(k), repeat_heads(v));
+    const Value attention = scaled(attend(q, repeat_heads(k), repeat_heads(v)), scales.values);
     const Value joined = make<op::Reshape>(
         make<op::Transpose>(attention, op::Constant::create(ov::element::i32, {4}, {0, 2, 1, 3})),
         ints({0, 0, static_cast<std::int64_t>(shape_.heads * shape_.head_size)}), true);
@@ -336,6 +366,7 @@ class Builder {
 
   const ModelShape& shape_;
   const PreparedWeights& weights_;
+  const GraphOptions options_;
   ov::ParameterVector parameters_;
   ov::SinkVector sinks_;
   Value ids_, attention_mask_, positions_, beam_, batch_, mask_;
@@ -349,7 +380,7 @@ Result<std::shared_ptr<ov::Model>> build_graph(const ModelShape& shape,
                                                const PreparedWeights& weights,
                                                const GraphOptions& options) {
   try {
-    return Builder(shape, weights).build(options);
+    return Builder(shape, weights, options).build();
   } catch (const std::exception& problem) {
     return failure(ErrorCode::kInternal,
                    std::string("OpenVINO cannot build this model's graph: ") + problem.what());

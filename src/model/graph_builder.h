@@ -33,6 +33,7 @@ inline constexpr const char* kOwnRows = "own_rows";
 
 struct GraphOptions {
   bool shows_queries = false;  // The outputs of model/query_outputs.h.
+  bool even_channels = false;  // Cells have channels of one width: model/channel_scales.h.
 };
 
 // The constants of the graph point into `weights`, which must live until the graph is compiled and

@@ -86,7 +86,9 @@ OpenVinoMachine::~OpenVinoMachine() {
 Result<std::unique_ptr<OpenVinoMachine>> OpenVinoMachine::open(const ModelShape& shape,
                                                                const PreparedWeights& weights,
                                                                const MachineOptions& options) {
-  INCIPIT_TRY(auto model, build_graph(shape, weights, {.shows_queries = options.shows_queries}));
+  INCIPIT_TRY(auto model, build_graph(shape, weights,
+                                      {.shows_queries = options.shows_queries,
+                                       .even_channels = options.kv_type == KvType::kInt8}));
   try {
     std::unique_ptr<OpenVinoMachine> machine(new OpenVinoMachine());
     machine->parts_->compiled = machine->parts_->core.compile_model(

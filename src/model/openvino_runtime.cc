@@ -73,19 +73,20 @@ Result<std::unique_ptr<OpenVinoRuntime>> OpenVinoRuntime::open(const ModelShape&
 }
 
 void OpenVinoRuntime::name_fingerprint() {
-  fingerprint_ = Sha256()
-                     .field("incipit-cells/1")
-                     .field(options_.identity)
-                     .field(recipe_)
-                     .field(OpenVinoMachine::library_version())
-                     .field(static_cast<std::uint64_t>(options_.precision))
-                     .field(static_cast<std::uint64_t>(options_.kv_type))
-                     .field(std::uint64_t{kBlockCells})
-                     .field(std::uint64_t{law_.rows_min})
-                     .field(std::uint64_t{law_.logits_rows_min})
-                     .field(std::uint64_t{law_.shadow_lone_token})
-                     .field(std::uint64_t{law_.int8_by_token})
-                     .hex();
+  fingerprint_ =
+      Sha256()
+          .field(options_.kv_type == KvType::kInt8 ? "incipit-cells/2" : "incipit-cells/1")
+          .field(options_.identity)
+          .field(recipe_)
+          .field(OpenVinoMachine::library_version())
+          .field(static_cast<std::uint64_t>(options_.precision))
+          .field(static_cast<std::uint64_t>(options_.kv_type))
+          .field(std::uint64_t{kBlockCells})
+          .field(std::uint64_t{law_.rows_min})
+          .field(std::uint64_t{law_.logits_rows_min})
+          .field(std::uint64_t{law_.shadow_lone_token})
+          .field(std::uint64_t{law_.int8_by_token})
+          .hex();
 }
 
 std::vector<FingerprintPart> OpenVinoRuntime::fingerprint_parts() const {
