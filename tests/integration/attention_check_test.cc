@@ -89,6 +89,22 @@ class AttentionCheckOnModel : public testing::Test {
   std::unique_ptr<Generator> generator_;
 };
 
+// The cells of one state file under other tokens, with checksums that are right.
+void seal_under(const TokenVector& tokens, const std::string& from, const std::string& to) {
+  const store::StateFacts facts = must(store::read_state_facts(from));
+  const auto end = static_cast<std::ptrdiff_t>(facts.tokens.size());
+  auto draft =
+      must(store::StateDraft::create(to, {.fingerprint = facts.fingerprint,
+                                          .tenant = facts.tenant,
+                                          .tokens = {tokens.begin(), tokens.begin() + end}}));
+  for (std::size_t piece = 0; piece < facts.pieces.size(); ++piece) {
+    must(draft.append({.end = facts.pieces[piece].end,
+                       .cells = std::make_shared<const std::vector<std::byte>>(
+                           must(store::read_state_piece(from, facts, piece)))}));
+  }
+  must(draft.finish());
+}
+
 TEST_F(AttentionCheckOnModel, FindsAForgedStateFile) {
   open({});
   std::size_t tried = 0;
@@ -111,19 +127,7 @@ TEST_F(AttentionCheckOnModel, FindsAForgedStateFile) {
   PromptRequest birds;
   birds.tokens = other(1, size);
   must(generator_->save(birds, folder.path("birds")));
-  const store::StateFacts facts = must(store::read_state_facts(folder.path("birds")));
-  const TokenVector shoes = prompt(0, 0);
-  auto draft = must(store::StateDraft::create(
-      folder.path("forged"),
-      {.fingerprint = facts.fingerprint,
-       .tenant = facts.tenant,
-       .tokens = {shoes.begin(), shoes.begin() + static_cast<std::ptrdiff_t>(size)}}));
-  for (std::size_t piece = 0; piece < facts.pieces.size(); ++piece) {
-    must(draft.append({.end = facts.pieces[piece].end,
-                       .cells = std::make_shared<const std::vector<std::byte>>(
-                           must(store::read_state_piece(folder.path("birds"), facts, piece)))}));
-  }
-  must(draft.finish());
+  seal_under(prompt(0, 0), folder.path("birds"), folder.path("forged"));
 
   GenerateRequest request = request_of(0, 0);
   request.reads_cache = request.writes_cache = false;
