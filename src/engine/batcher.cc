@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/elapsed.h"
 #include "engine/attention_look.h"
 
 namespace incipit::engine {
@@ -232,9 +233,9 @@ Result<model::Logits> Batcher::evaluate(std::span<Piece> pieces) {
   cache_.make_room(rows);
   const auto start = std::chrono::steady_clock::now();
   INCIPIT_TRY(const model::Logits logits, runtime_.evaluate(steps));
-  const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - start;
-  if (rows >= kRowsWorthLearning) cache_.learn_compute(rows, time.count());
-  if (!decodes && pieces.size() > 1) tuner_.record(rows, time.count());
+  const double ms = ms_since(start);
+  if (rows >= kRowsWorthLearning) cache_.learn_compute(rows, ms);
+  if (!decodes && pieces.size() > 1) tuner_.record(rows, ms);
   ++counters_.passes;
   counters_.rows += rows;
   counters_.jobs_most = std::max(counters_.jobs_most, tasks_of(pieces).size());

@@ -5,17 +5,12 @@
 #include <chrono>
 #include <utility>
 
+#include "base/elapsed.h"
 #include "policy/normalisation.h"
 #include "prompt/ticket_text.h"
 
 namespace incipit::engine {
 namespace {
-
-double now_ms() {
-  return std::chrono::duration<double, std::milli>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 // Texts of one pass where nothing was asked for: the rest of a call follows in further passes.
 constexpr std::size_t kTextsPerCall = 64;
@@ -31,7 +26,7 @@ ClassifierImpl::ClassifierImpl(std::shared_ptr<ServedModel> served, Task task,
 
 Result<std::vector<Scored>> ClassifierImpl::score(std::span<const std::string_view> texts,
                                                   Route route) {
-  const double begin = now_ms();
+  const auto begin = std::chrono::steady_clock::now();
   std::vector<Scored> results;
   results.reserve(texts.size());
   const bool singly = route == Route::kCached || route == Route::kFull;
@@ -44,7 +39,7 @@ Result<std::vector<Scored>> ClassifierImpl::score(std::span<const std::string_vi
     INCIPIT_TRY_VOID(rescore_near_ties(texts, results));
   }
   counters_.texts += texts.size();
-  counters_.ms_scoring += now_ms() - begin;
+  counters_.ms_scoring += ms_since(begin);
   return results;
 }
 

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "base/elapsed.h"
 #include "engine/classifier_impl.h"
 #include "model/cpu.h"
 #include "policy/calibration.h"
@@ -101,8 +102,7 @@ Result<void> ClassifierImpl::build_prompt(std::optional<LabelSurface> surface) {
                   tree_ ? &*tree_ : nullptr, answers_ ? &*answers_ : nullptr);
   const auto begin = std::chrono::steady_clock::now();
   INCIPIT_TRY_VOID(scorer_->set_prefix(prompt_->prefix()));
-  report_.ms_prefix =
-      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+  report_.ms_prefix = ms_since(begin);
   return {};
 }
 

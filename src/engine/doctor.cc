@@ -14,6 +14,7 @@
 #include "model/libllama.h"
 #include "model/llama_machine.h"
 #include "model/model_cache.h"
+#include "model/type_names.h"
 
 namespace incipit {
 namespace {
@@ -73,8 +74,8 @@ std::vector<DoctorModel> find_models(const std::string& home, const std::string&
 
 Result<DoctorRun> run_model(EngineOptions options, Precision precision, KvType kv_type) {
   DoctorRun run;
-  run.precision = engine::name_of(precision);
-  run.kv_type = engine::name_of(kv_type);
+  run.precision = model::name_of(precision);
+  run.kv_type = model::name_of(kv_type);
   options.precision = precision;
   options.kv_type = kv_type;
   const auto loaded = engine::load_model(options);
@@ -135,8 +136,8 @@ Result<DoctorReport> examine(const EngineOptions& options) {
                                                  {Precision::kF32, KvType::kInt8}};
     for (const auto& [precision, kv_type] : ways) {
       if (options.on_event) {
-        options.on_event("proving the law in " + engine::name_of(precision) + " with " +
-                         engine::name_of(kv_type) + " cells (some seconds)");
+        options.on_event("proving the law in " + model::name_of(precision) + " with " +
+                         model::name_of(kv_type) + " cells (some seconds)");
       }
       INCIPIT_TRY(DoctorRun run, run_model(each, precision, kv_type));
       report.runs.push_back(std::move(run));

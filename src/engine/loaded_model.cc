@@ -15,6 +15,7 @@
 #include "model/libllama.h"
 #include "model/llama_runtime.h"
 #include "model/model_cache.h"
+#include "model/type_names.h"
 
 namespace incipit::engine {
 namespace {
@@ -43,10 +44,10 @@ Result<Numbers> choose_precision(const EngineOptions& options) {
   numbers.kv_type = options.kv_type;
   // Cells of another precision than the pass are rounded on one way and not on the other.
   if (numbers.kv_type != KvType::kInt8 && (numbers.kv_type == KvType::kBf16) != pass_is_bf16) {
-    return failure(ErrorCode::kInvalidArgument, "KV cells of type " + name_of(numbers.kv_type) +
-                                                    " do not keep results exact in " +
-                                                    name_of(numbers.precision) +
-                                                    " passes; use --kv-type auto or int8");
+    return failure(ErrorCode::kInvalidArgument,
+                   "KV cells of type " + model::name_of(numbers.kv_type) +
+                       " do not keep results exact in " + model::name_of(numbers.precision) +
+                       " passes; use --kv-type auto or int8");
   }
   return numbers;
 }
@@ -88,8 +89,8 @@ Result<void> open_openvino(const EngineOptions& options, const model::GgufFile& 
                          : "results are approximate: " + loaded.law.reason);
   }
   loaded.runtime_name = model::OpenVinoMachine::library_version();
-  loaded.precision_name = name_of(numbers.precision);
-  loaded.kv_type_name = name_of(numbers.kv_type);
+  loaded.precision_name = model::name_of(numbers.precision);
+  loaded.kv_type_name = model::name_of(numbers.kv_type);
   loaded.openvino = runtime.get();
   loaded.runtime = std::move(runtime);
   return {};
@@ -98,7 +99,7 @@ Result<void> open_openvino(const EngineOptions& options, const model::GgufFile& 
 Result<void> open_llama(const EngineOptions& options, LoadedModel& loaded) {
   if (options.precision != Precision::kAuto) {
     return failure(ErrorCode::kInvalidArgument,
-                   "--precision " + name_of(options.precision) +
+                   "--precision " + model::name_of(options.precision) +
                        ": libllama computes with the numbers that the file has; leave it out");
   }
   if (options.shows_attention)
@@ -110,7 +111,7 @@ Result<void> open_llama(const EngineOptions& options, LoadedModel& loaded) {
                                                                       .identity = loaded.sha256}));
   loaded.runtime_name = model::libllama_version();
   loaded.precision_name = "as in the file";
-  loaded.kv_type_name = options.kv_type == KvType::kAuto ? "f16" : name_of(options.kv_type);
+  loaded.kv_type_name = options.kv_type == KvType::kAuto ? "f16" : model::name_of(options.kv_type);
   loaded.runtime = std::move(runtime);
   return {};
 }
@@ -182,32 +183,6 @@ Result<std::unique_ptr<LoadedModel>> load_model(const EngineOptions& options) {
 bool can_compute_bf16() {
   const model::CpuFacts& cpu = model::cpu_facts();
   return (cpu.has("avx512_bf16") || cpu.has("amx_bf16")) && model::OpenVinoMachine::has_bf16();
-}
-
-std::string name_of(Precision precision) {
-  switch (precision) {
-    case Precision::kAuto:
-      return "auto";
-    case Precision::kBf16:
-      return "bf16";
-    case Precision::kF32:
-      return "f32";
-  }
-  return "";
-}
-
-std::string name_of(KvType kv_type) {
-  switch (kv_type) {
-    case KvType::kAuto:
-      return "auto";
-    case KvType::kBf16:
-      return "bf16";
-    case KvType::kF32:
-      return "f32";
-    case KvType::kInt8:
-      return "int8";
-  }
-  return "";
 }
 
 }  // namespace incipit::engine

@@ -51,8 +51,4 @@ Result<std::unique_ptr<LoadedModel>> load_model(const EngineOptions& options);
 // Whether OpenVINO and the CPU both say so.
 [[nodiscard]] bool can_compute_bf16();
 
-// "bf16", "f32", "int8": as flags and reports spell them.
-[[nodiscard]] std::string name_of(Precision precision);
-[[nodiscard]] std::string name_of(KvType kv_type);
-
 }  // namespace incipit::engine

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "model/key_rows.h"
+#include "model/type_names.h"
 
 namespace incipit::model {
 namespace {
@@ -91,11 +92,8 @@ INSTANTIATE_TEST_SUITE_P(Cases, AttentionWeights,
                                           testing::Values(KvType::kF32, KvType::kBf16,
                                                           KvType::kInt8)),
                          [](const auto& each) {
-                           const KvType type = std::get<1>(each.param);
-                           return std::string(std::get<0>(each.param).name) +
-                                  (type == KvType::kF32    ? "_f32"
-                                   : type == KvType::kBf16 ? "_bf16"
-                                                           : "_int8");
+                           return std::string(std::get<0>(each.param).name) + "_" +
+                                  model::name_of(std::get<1>(each.param));
                          });
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/elapsed.h"
 #include "base/file.h"
 
 namespace incipit::model {
@@ -155,8 +156,7 @@ Result<LawProof> prove_law(OpenVinoRuntime& runtime, const std::string& path) {
     INCIPIT_TRY(proof.exact, keeps_the_law(runtime));
     if (proof.exact) break;
   }
-  proof.ms =
-      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+  proof.ms = ms_since(begin);
   if (!proof.exact) proof.reason = kApproximate;
   runtime.set_exact(proof.exact, proof.reason);
   INCIPIT_TRY_VOID(write_file(path, to_text(proof)));

@@ -16,7 +16,6 @@
 #include <vector>
 
 #include "model/channel_scales.h"
-#include "model/query_outputs.h"
 
 namespace incipit::model {
 namespace {
@@ -62,9 +61,10 @@ class Builder {
     manager.register_pass<ov::pass::SDPAToPagedAttention>();
     manager.run_passes(model);
     set_windows(*model);
-    if (options_.shows_queries) add_query_outputs(*model);
+    const auto wanted = row_list(kLogitsRows);
+    if (options_.shows_queries) show_queries(*model, wanted);
     shadow_lone_rows(*model);
-    gather_wanted_rows(*model);
+    gather_wanted_rows(*model, wanted);
     return model;
   }
 
@@ -234,13 +234,11 @@ class Builder {
   // Heads [batch, heads, tokens, head_size] times the scales of the kv heads that they belong to.
   Value scaled(const Value& heads, const std::vector<float>& scales) const {
     if (scales.empty()) return heads;
-    std::vector<float> wide;
-    for (std::size_t head = 0; head < shape_.heads; ++head) {
-      const auto first =
-          scales.begin() +
-          static_cast<std::ptrdiff_t>(head / (shape_.heads / shape_.kv_heads) * shape_.head_size);
-      wide.insert(wide.end(), first, first + static_cast<std::ptrdiff_t>(shape_.head_size));
-    }
+    const std::size_t size = shape_.head_size;
+    const std::size_t group = shape_.heads / shape_.kv_heads;
+    std::vector<float> wide(shape_.heads * size);
+    for (std::size_t i = 0; i < wide.size(); ++i)
+      wide[i] = scales[i / (group * size) * size + i % size];
     return make<op::Multiply>(heads, channels(wide));
   }
 
@@ -331,6 +329,17 @@ class Builder {
     return rows;
   }
 
+  // Nothing depends on them. Before attention's rows are gathered: `rows` are those of the pass.
+  static void show_queries(ov::Model& model, const Value& rows) {
+    ov::ResultVector results;
+    for (const auto& node : paged_attentions(model)) {
+      const Value queries = make<op::Gather>(node->input_value(0), rows, int_scalar(0));
+      queries.get_tensor().set_names({queries_name(results.size())});
+      results.push_back(std::make_shared<op::Result>(queries));
+    }
+    model.add_results(results);
+  }
+
   // Attention takes the rows that one list names, in which a row may stand twice, and the rest of
   // the model goes on with those of its results that another list names. So a lone token can be a
   // piece of two where that decides the kernel, and one row in every matrix product.
@@ -350,8 +359,7 @@ class Builder {
   }
 
   // After the last attention a row is on its own: only rows whose logits are wanted go on.
-  void gather_wanted_rows(ov::Model& model) {
-    const auto rows = row_list(kLogitsRows);
+  void gather_wanted_rows(ov::Model& model, const std::shared_ptr<op::Parameter>& rows) {
     const auto wanted = [&](const Value& all) {
       return make<op::Gather>(all, rows, int_scalar(0));
     };
@@ -375,6 +383,8 @@ class Builder {
 };
 
 }  // namespace
+
+std::string queries_name(std::size_t layer) { return "queries." + std::to_string(layer); }
 
 Result<std::shared_ptr<ov::Model>> build_graph(const ModelShape& shape,
                                                const PreparedWeights& weights,

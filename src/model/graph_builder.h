@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "incipit/result.h"
 #include "model/model_shape.h"
@@ -31,8 +32,12 @@ inline constexpr const char* kLogitsRows = "logits_rows";
 inline constexpr const char* kAttentionRows = "attention_rows";
 inline constexpr const char* kOwnRows = "own_rows";
 
+// The output of a layer's queries in the wanted rows, f32 [rows, heads x head_size], turned to
+// their positions.
+[[nodiscard]] std::string queries_name(std::size_t layer);
+
 struct GraphOptions {
-  bool shows_queries = false;  // The outputs of model/query_outputs.h.
+  bool shows_queries = false;  // What attention looks for: the outputs queries_name().
   bool even_channels = false;  // Cells have channels of one width: model/channel_scales.h.
 };
 

@@ -10,6 +10,7 @@
 #include "model/cell_state.h"
 #include "model/libllama.h"
 #include "model/step_check.h"
+#include "model/type_names.h"
 
 namespace incipit::model {
 namespace {
@@ -50,10 +51,7 @@ Result<std::unique_ptr<LlamaRuntime>> LlamaRuntime::open(const std::string& path
   const bool is_f16 = options.kv_type == KvType::kAuto;
   runtime->parts_ = {{"model", options.identity},
                      {"library version", libllama_version()},
-                     {"KV type", is_f16                             ? "f16"
-                                 : options.kv_type == KvType::kInt8 ? "int8"
-                                 : options.kv_type == KvType::kBf16 ? "bf16"
-                                                                    : "f32"}};
+                     {"KV type", is_f16 ? "f16" : name_of(options.kv_type)}};
   return runtime;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a row of the last pass attended: its queries come out of the graph (model/query_outputs.h),
+// How a row of the last pass attended: its queries come out of the graph (model/graph_builder.h),
 // the keys are the cells that we own.
 #include <cmath>
 #include <string>

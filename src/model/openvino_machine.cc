@@ -14,7 +14,6 @@
 #include "model/graph_builder.h"
 #include "model/key_rotation.h"
 #include "model/prepared_weights.h"
-#include "model/query_outputs.h"
 
 namespace incipit::model {
 
@@ -94,7 +93,6 @@ Result<std::unique_ptr<OpenVinoMachine>> OpenVinoMachine::open(const ModelShape&
     machine->parts_->compiled = machine->parts_->core.compile_model(
         model, "CPU", compile_properties(options, weights.group()));
     machine->parts_->request = machine->parts_->compiled.create_infer_request();
-    machine->shows_queries_ = options.shows_queries;
     INCIPIT_TRY_VOID(machine->allocate(options));
     return machine;
   } catch (const std::exception& problem) {
@@ -172,7 +170,6 @@ Result<std::span<const float>> OpenVinoMachine::infer(PassInputs& inputs) {
     set(request, kAttentionRows, inputs.attention_rows);
     set(request, kOwnRows, inputs.own_rows);
     set(request, kLogitsRows, inputs.logits_rows);
-    if (shows_queries_) set(request, kQueryRows, inputs.logits_rows);
     request.set_tensor("max_context_len",
                        ov::Tensor(ov::element::i32, {}, &inputs.max_context_len));
     request.infer();

@@ -110,7 +110,6 @@ class OpenVinoMachine {
   std::size_t memory_bytes_ = 0;
   std::size_t block_count_ = 0;
   std::size_t cell_bytes_ = 0;
-  bool shows_queries_ = false;
 };
 
 }  // namespace incipit::model

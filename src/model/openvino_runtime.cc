@@ -13,6 +13,7 @@
 #include "model/model_shape.h"
 #include "model/prepared_weights.h"
 #include "model/step_check.h"
+#include "model/type_names.h"
 
 namespace incipit::model {
 namespace {
@@ -90,15 +91,12 @@ void OpenVinoRuntime::name_fingerprint() {
 }
 
 std::vector<FingerprintPart> OpenVinoRuntime::fingerprint_parts() const {
-  const std::string kv_type = options_.kv_type == KvType::kInt8   ? "int8"
-                              : options_.kv_type == KvType::kBf16 ? "bf16"
-                                                                  : "f32";
   return {{"model", options_.model},
           {"weight recipe", recipe_},
           {"library version", OpenVinoMachine::library_version()},
           {"instruction level", cpu_facts().instructions_text()},
-          {"precision", options_.precision == Precision::kBf16 ? "bf16" : "f32"},
-          {"KV type", kv_type},
+          {"precision", name_of(options_.precision)},
+          {"KV type", name_of(options_.kv_type)},
           {"block size", std::to_string(kBlockCells)},
           {"law", std::to_string(law_.rows_min) + " rows, " + std::to_string(law_.logits_rows_min) +
                       " logits rows" + (law_.shadow_lone_token ? ", lone tokens shadowed" : "") +

@@ -3,7 +3,6 @@
 // The attention that the OpenVINO runtime shows is the model's: libllama, which shares nothing with
 // it but the file, attends alike. And showing it changes no bit of logits or cells.
 // Tests src/model/openvino_attention.cc
-// Tests src/model/query_outputs.cc
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "model/type_names.h"
 #include "support/llama_oracle.h"
 #include "support/must.h"
 #include "support/real_runtime.h"
@@ -180,11 +180,8 @@ std::vector<KvType> kinds() {
 INSTANTIATE_TEST_SUITE_P(Tiny, OpenVinoAttention,
                          testing::Combine(testing::ValuesIn(kFamilies), testing::ValuesIn(kinds())),
                          [](const auto& each) {
-                           const KvType type = std::get<1>(each.param);
-                           return std::string(std::get<0>(each.param).name) +
-                                  (type == KvType::kF32    ? "_f32"
-                                   : type == KvType::kBf16 ? "_bf16"
-                                                           : "_int8");
+                           return std::string(std::get<0>(each.param).name) + "_" +
+                                  model::name_of(std::get<1>(each.param));
                          });
 
 // A key's scale by channel is that of a whole block.

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "model/type_names.h"
 #include "support/must.h"
 #include "support/real_runtime.h"
 #include "support/temp_dir.h"
@@ -168,9 +169,8 @@ std::vector<KvType> kinds() {
   return kinds;
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, OpenVinoSlide, testing::ValuesIn(kinds()), [](const auto& kind) {
-  return kind.param == KvType::kF32 ? "f32" : kind.param == KvType::kInt8 ? "int8" : "bf16";
-});
+INSTANTIATE_TEST_SUITE_P(Kinds, OpenVinoSlide, testing::ValuesIn(kinds()),
+                         [](const auto& kind) { return model::name_of(kind.param); });
 
 // Scales by channel are those of a whole block: no cell of it can be moved alone.
 TEST(OpenVinoSlideByChannel, IsDeclined) {
