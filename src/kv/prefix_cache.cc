@@ -178,13 +178,13 @@ KvMiss PrefixCache::restore(Node& node, model::Sequence& sequence) {
   const auto start = std::chrono::steady_clock::now();
   auto whole = model::Sequence::fork(runtime_, sequence.id(), begin);
   if (!whole) return KvMiss::kNoRoom;
-  for (std::size_t i = first; i <= last; ++i) {
-    auto read = in_memory.empty() ? folder_->read(saved->file, i)
-                                  : Result<std::vector<std::byte>>(std::vector<std::byte>());
-    if (!read || !runtime_.restore(whole->id(), in_memory.empty() ? *read : *in_memory[i].cells) ||
-        whole->length() != ends[i])
-      return lose(node);
-  }
+  const auto append = [&](std::size_t piece) -> Result<void> {
+    if (!in_memory.empty()) return runtime_.restore(whole->id(), *in_memory[piece].cells);
+    INCIPIT_TRY(const auto cells, folder_->read(saved->file, piece));
+    return runtime_.restore(whole->id(), cells);
+  };
+  for (std::size_t i = first; i <= last; ++i)
+    if (!append(i) || whole->length() != ends[i]) return lose(node);
   break_even_.learn_restore(ends[last] - begin, ms_since(start));
   whole->truncate(node.depth);
   auto result = model::Sequence::fork(runtime_, whole->id(), node.depth);

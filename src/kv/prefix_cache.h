@@ -188,6 +188,8 @@ class PrefixCache {
   void unshelve(Node& node);
   void load_folder();
   Node* adopt(const store::StateFacts& facts);
+  [[nodiscard]] Result<store::CellPiece> first_piece(model::SequenceId sequence, std::size_t begin,
+                                                     std::size_t end) const;
   [[nodiscard]] Result<std::vector<store::CellPiece>> pieces_of(model::SequenceId sequence,
                                                                 std::size_t begin,
                                                                 std::size_t end) const;

@@ -17,10 +17,6 @@ namespace {
 constexpr std::size_t kPieceCells = 64;
 constexpr std::int64_t kWriteAgainMs = 5000;
 
-std::size_t piece_end(std::size_t begin, std::size_t end) {
-  return std::min(end, (begin / kPieceCells + 1) * kPieceCells);
-}
-
 }  // namespace
 
 // The tree as the files tell it.
@@ -79,18 +75,23 @@ void PrefixCache::touch_files(Node& node) {
     if (at->saved) folder_->touch(at->saved->file);
 }
 
-// Cells in pieces that end at multiples of kPieceCells: so much is taken out of the runtime at
-// once while others wait for it.
+// The first piece of the cells [begin, end): so much is taken out of the runtime at once while
+// others wait for it. Pieces end at multiples of kPieceCells.
+Result<store::CellPiece> PrefixCache::first_piece(model::SequenceId sequence, std::size_t begin,
+                                                  std::size_t end) const {
+  end = std::min(end, (begin / kPieceCells + 1) * kPieceCells);
+  INCIPIT_TRY(auto cells, runtime_.save(sequence, begin, end));
+  return store::CellPiece{
+      .end = end, .cells = std::make_shared<const std::vector<std::byte>>(std::move(cells))};
+}
+
 Result<std::vector<store::CellPiece>> PrefixCache::pieces_of(model::SequenceId sequence,
                                                              std::size_t begin,
                                                              std::size_t end) const {
   std::vector<store::CellPiece> pieces;
   while (begin < end) {
-    const std::size_t next = piece_end(begin, end);
-    INCIPIT_TRY(auto cells, runtime_.save(sequence, begin, next));
-    pieces.push_back(
-        {.end = next, .cells = std::make_shared<const std::vector<std::byte>>(std::move(cells))});
-    begin = next;
+    INCIPIT_TRY(pieces.emplace_back(), first_piece(sequence, begin, end));
+    begin = pieces.back().end;
   }
   return pieces;
 }
@@ -185,21 +186,19 @@ bool PrefixCache::begin_saving(Node& node) {
 // Hands one piece over. False while enough of them wait for the disk.
 bool PrefixCache::save_piece() {
   if (!folder_->takes_more()) return false;
-  const std::size_t end = saving_->tokens.size();
   store::CellPiece piece;
   if (saving_->in_memory) {
     piece = *std::ranges::upper_bound(saving_->in_memory->pieces(), saving_->next, {},
                                       &store::CellPiece::end);
   } else {
-    const std::size_t next = piece_end(saving_->next, end);
-    auto pieces = pieces_of(saving_->cells.id(), saving_->next, next);
-    if (!pieces) {
+    auto taken = first_piece(saving_->cells.id(), saving_->next, saving_->tokens.size());
+    if (!taken) {
       ++counters_.write_errors;
       folder_->abandon();
       saving_.reset();
       return true;
     }
-    piece = std::move(pieces->front());
+    piece = std::move(*taken);
   }
   if (!folder_->append(piece)) {
     ++counters_.write_errors;
@@ -298,10 +297,9 @@ Result<void> PrefixCache::save_to(const std::string& path, std::string_view tena
                                      .tenant = std::string(tenant),
                                      .tokens = TokenVector(tokens.begin(), tokens.end())}));
   for (std::size_t begin = 0; begin < tokens.size();) {
-    const std::size_t end = piece_end(begin, tokens.size());
-    INCIPIT_TRY(const auto pieces, pieces_of(lease.sequence.id(), begin, end));
-    INCIPIT_TRY_VOID(draft.append(pieces.front()));
-    begin = end;
+    INCIPIT_TRY(const auto piece, first_piece(lease.sequence.id(), begin, tokens.size()));
+    INCIPIT_TRY_VOID(draft.append(piece));
+    begin = piece.end;
   }
   INCIPIT_TRY_VOID(draft.finish());
   return {};
