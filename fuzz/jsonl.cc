@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows of a JSONL file: a bad row is a row with an error and never the end of the others.
-#include "api/json_cursor.h"
-#include "api/row_reader.h"
-#include "base/file.h"
-#include "fuzz_target.h"
+// Rows of a JSONL file.
+#include "rows.h"
 
 namespace incipit::fuzz {
 
@@ -23,22 +20,6 @@ std::vector<std::string> words() {
 }  // namespace incipit::fuzz
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using namespace incipit;
-  const fuzz::MemoryFile file(fuzz::text_of(data, size));
-  auto opened = File::open_read(file.path());
-  fuzz::expect(opened.has_value(), "the file is gone");
-  auto reader = api::RowReader::open(std::move(*opened), {.kind = RowFormat::Kind::kJsonl},
-                                     {.keep = true, .row_bytes_max = 200});
-  if (!reader) return 0;
-  api::Row row;
-  std::size_t rows = 0;
-  while ((*reader)->next(row).value()) {
-    fuzz::accepted += row.error.empty() ? 1 : 0;
-    fuzz::expect(++rows <= size + 1, "more rows than bytes");
-    fuzz::expect(row.error.empty() != !row.message.empty(), "an error without a message");
-    fuzz::expect(api::JsonCursor(row.id).skip().has_value(), "an id that is no JSON");
-    for (const api::KeptField& field : row.kept)
-      fuzz::expect(api::JsonCursor(field.json).skip().has_value(), "a field that is no JSON");
-  }
+  incipit::fuzz::read_rows(incipit::RowFormat::Kind::kJsonl, incipit::fuzz::text_of(data, size));
   return 0;
 }

@@ -3,20 +3,20 @@
 // A file of KV cells: it may come from another machine. What is read must be what was written.
 #include "store/state_file.h"
 
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "base/file.h"
 #include "fuzz_target.h"
 #include "support/must.h"
+#include "support/states.h"
 #include "support/temp_dir.h"
 
 namespace incipit::fuzz {
 namespace {
 
 store::CellPiece piece(std::size_t end) {
-  return {.end = end, .cells = std::make_shared<const std::vector<std::byte>>(100, std::byte{7})};
+  return test::piece_of(end, std::vector<std::byte>(100, std::byte{7}));
 }
 
 }  // namespace

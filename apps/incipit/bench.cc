@@ -28,7 +28,7 @@ namespace incipit::app {
 namespace {
 
 constexpr const char* kUsage =
-    "Usage: incipit bench classify|kv|window|fragments [FLAGS]\n\n"
+    "Usage: incipit bench classify|kv|window|fragments|attention [FLAGS]\n\n"
     "  classify   time a task on whole prompts and on the shared prefix\n"
     "  kv         time cached prefixes: live, restored, and shared by many callers\n"
     "  window     what a sliding window loses, and what it costs\n"

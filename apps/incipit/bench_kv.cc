@@ -7,12 +7,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
-#include <filesystem>
 #include <memory>
 #include <random>
 #include <string>
-#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -22,6 +19,7 @@
 #include "incipit/engine_flags.h"
 #include "incipit/exit_code.h"
 #include "incipit/generator.h"
+#include "incipit/scratch_folder.h"
 
 namespace incipit::app {
 namespace {
@@ -30,8 +28,7 @@ constexpr const char* kDescription =
     "Times the KV prefix cache: the first token after a long prefix, computed and cached on each "
     "level; five prefixes in room for four; 64 callers with one new prefix; requests to four "
     "prefixes in turn, also while files are written. Every cached first token is compared with the "
-    "computed one, to the last "
-    "bit.";
+    "computed one, to the last bit.";
 
 constexpr const char* kFooter =
     "Example:\n  incipit bench kv --precision f32\n\n"
@@ -297,25 +294,6 @@ class BenchKv {
   std::size_t different_ = 0;
 };
 
-// A folder that goes with everything in it.
-class Scratch {
- public:
-  Scratch() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "incipit-XXXXXX").string();
-    if (::mkdtemp(pattern.data()) != nullptr) path_ = pattern;
-  }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  ~Scratch() {
-    std::error_code ignored;
-    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
-  }
-  [[nodiscard]] const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
 // First tokens from files, each with a generator that was made anew: what a restart leaves.
 Result<std::size_t> bench_files(const BenchKvFlags& flags, const Surroundings& around,
                                 Engine& engine) {
@@ -325,7 +303,7 @@ Result<std::size_t> bench_files(const BenchKvFlags& flags, const Surroundings& a
                "prefix", "computed", "file");
   std::size_t different = 0;
   for (const std::size_t length : flags.prefixes) {
-    const Scratch folder;
+    const ScratchFolder folder;
     GeneratorOptions options;
     options.kv.memory_bytes = std::size_t{1} << 30U;
     options.kv.folder = folder.path();
@@ -348,7 +326,7 @@ Result<void> bench_writing(const BenchKvFlags& flags, const Surroundings& around
   KvCounters of_files;
   for (std::size_t round = 0; round < flags.rounds; ++round) {
     for (const bool has_files : {false, true}) {
-      const Scratch folder;
+      const ScratchFolder folder;
       GeneratorOptions options;
       if (has_files) options.kv.folder = folder.path();
       INCIPIT_TRY(const auto generator, engine.generator(options));

@@ -14,12 +14,14 @@
 #include "support/batcher_jobs.h"
 #include "support/must.h"
 #include "support/seed.h"
+#include "support/states.h"
 #include "support/temp_dir.h"
 
 namespace incipit::engine {
 namespace {
 
 using test::FakeRuntime;
+using test::joined;
 using test::must;
 using test::Outcome;
 using test::Recorder;
@@ -71,6 +73,13 @@ class BatcherAttention : public test::BatcherJobs {
   Outcome& ask(const TokenVector& tokens, bool writes_cache = true) {
     return add_job({.tokens = tokens, .writes_cache = writes_cache}, std::size_t{2});
   }
+  // Run to its end, and the same as without a cache.
+  const Outcome& answered(const TokenVector& tokens, bool writes_cache = true) {
+    const Outcome& outcome = ask(tokens, writes_cache);
+    run();
+    expect_right(outcome, tokens);
+    return outcome;
+  }
   static void expect_right(const Outcome& outcome, const TokenVector& tokens) {
     FakeRuntime runtime({.cells = 4096});
     kv::PrefixCache cache(runtime, nullptr, {}, [] { return 0; });
@@ -86,10 +95,6 @@ class BatcherAttention : public test::BatcherJobs {
     EXPECT_EQ(outcome.tokens, expected.tokens);
     EXPECT_EQ(outcome.logits, expected.logits);
   }
-  static TokenVector joined(TokenVector first, const TokenVector& second) {
-    first.insert(first.end(), second.begin(), second.end());
-    return first;
-  }
 
   test::TempDir dir_;
   std::mt19937_64 random_{test::seed_of(11)};
@@ -100,9 +105,7 @@ TEST_F(BatcherAttention, WrongCellsAreFoundAndLeaveNothing) {
   const TokenVector prefix = random_tokens(60);
   cache_->commit("", prefix, forged(prefix));
   const TokenVector prompt = joined(prefix, random_tokens(12));
-  const Outcome& first = ask(prompt);
-  run();
-  expect_right(first, prompt);
+  const Outcome& first = answered(prompt);
   EXPECT_EQ(first.report->lookup.miss, KvMiss::kSuspect);
   EXPECT_EQ(first.report->lookup.matched, 0U);
   EXPECT_EQ(first.report->computed, 12 + prompt.size() + 2);
@@ -110,9 +113,7 @@ TEST_F(BatcherAttention, WrongCellsAreFoundAndLeaveNothing) {
   EXPECT_EQ(batcher_->counters().suspects, 1U);
   EXPECT_EQ(batcher_->counters().suspects_wrong, 1U);
   EXPECT_EQ(cache_->counters().tokens_matched, 0U) << "what was computed was not reused";
-  const Outcome& second = ask(prompt);
-  run();
-  expect_right(second, prompt);
+  const Outcome& second = answered(prompt);
   EXPECT_EQ(second.report->lookup.matched, prompt.size() - 1);
   EXPECT_EQ(batcher_->counters().suspects, 1U);
 }
@@ -135,9 +136,7 @@ TEST_F(BatcherAttention, RightHitsAreLeftInPeace) {
   const TokenVector prefix = random_tokens(60);
   for (int i = 0; i < 20; ++i) {
     const TokenVector prompt = joined(prefix, random_tokens(12));
-    const Outcome& outcome = ask(prompt);
-    run();
-    expect_right(outcome, prompt);
+    const Outcome& outcome = answered(prompt);
     EXPECT_GE(outcome.report->lookup.matched, i == 0 ? 0 : prefix.size());
   }
   EXPECT_EQ(batcher_->counters().looked_at, 19U);
@@ -149,9 +148,7 @@ TEST_F(BatcherAttention, AFalseAlarmCostsTimeAndKeepsTheEntry) {
   const TokenVector prefix = random_tokens(60);
   cache_->commit("", prefix, computed(prefix));
   const TokenVector prompt = joined(prefix, random_tokens(12));
-  const Outcome& outcome = ask(prompt, false);
-  run();
-  expect_right(outcome, prompt);
+  const Outcome& outcome = answered(prompt, false);
   EXPECT_EQ(outcome.report->lookup.miss, KvMiss::kSuspect);
   EXPECT_EQ(batcher_->counters().suspects, 1U);
   EXPECT_EQ(batcher_->counters().suspects_wrong, 0U);
@@ -163,9 +160,7 @@ TEST_F(BatcherAttention, AFewTokensAreNotWorthALook) {
   const TokenVector prefix = random_tokens(31);
   cache_->commit("", prefix, computed(prefix));
   const TokenVector prompt = joined(prefix, random_tokens(12));
-  const Outcome& outcome = ask(prompt);
-  run();
-  expect_right(outcome, prompt);
+  const Outcome& outcome = answered(prompt);
   EXPECT_EQ(outcome.report->lookup.matched, 31U);
   EXPECT_EQ(batcher_->counters().looked_at, 0U);
 }
@@ -176,9 +171,7 @@ TEST_F(BatcherAttention, WhatIsRightBeforeTheFirstWrongCellStays) {
   cache_->commit("", TokenSpan(prefix).first(40), computed(TokenSpan(prefix).first(40)));
   cache_->commit("", prefix, forged(prefix, 80));
   const TokenVector prompt = joined(prefix, random_tokens(12));
-  const Outcome& outcome = ask(prompt, false);
-  run();
-  expect_right(outcome, prompt);
+  answered(prompt, false);
   EXPECT_EQ(batcher_->counters().suspects_wrong, 1U);
   EXPECT_EQ(cache_->matched({.tenant = "", .tokens = prompt, .limit = prompt.size()}), 40U);
 }
@@ -189,9 +182,7 @@ TEST_F(BatcherAttention, WhatCannotBeJudgedIsUsed) {
   const TokenVector prefix(60, 20);
   cache_->commit("", prefix, computed(prefix));
   const TokenVector prompt = joined(prefix, {30, 31, 32});
-  const Outcome& outcome = ask(prompt);
-  run();
-  expect_right(outcome, prompt);
+  const Outcome& outcome = answered(prompt);
   EXPECT_EQ(outcome.report->lookup.matched, 60U);
   EXPECT_EQ(batcher_->counters().looked_at, 0U);
 }
@@ -203,9 +194,7 @@ TEST_F(BatcherAttention, WrongCellsInMemoryAreDroppedThere) {
   cache_->make_room(runtime_->limits().cells);
   ASSERT_GT(cache_->counters().memory_bytes, 0U);
   const TokenVector prompt = joined(prefix, random_tokens(12));
-  const Outcome& outcome = ask(prompt, false);
-  run();
-  expect_right(outcome, prompt);
+  answered(prompt, false);
   EXPECT_EQ(batcher_->counters().suspects_wrong, 1U);
   EXPECT_EQ(cache_->counters().memory_bytes, 0U);
   EXPECT_EQ(cache_->counters().tokens_restored, 0U);
@@ -218,11 +207,7 @@ TEST_F(BatcherAttention, WrongCellsInAFileAreDroppedThere) {
   const TokenVector prefix = random_tokens(60);
   const model::Sequence other = forged(prefix);
   store::StateFacts facts{.fingerprint = runtime_->fingerprint(), .tenant = "a", .tokens = prefix};
-  auto draft = must(store::StateDraft::create(dir_.path("forged"), facts));
-  must(draft.append({.end = 60,
-                     .cells = std::make_shared<const std::vector<std::byte>>(
-                         must(runtime_->save(other.id(), 0, 60)))}));
-  must(draft.finish());
+  must(test::write_state_file(dir_.path("forged"), facts, must(runtime_->save(other.id(), 0, 60))));
   must(cache_->restore_from(dir_.path("forged")));
   ASSERT_EQ(folder_->entries().size(), 1U);
   const TokenVector prompt = joined(prefix, random_tokens(12));

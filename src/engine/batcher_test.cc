@@ -21,14 +21,10 @@ namespace {
 
 using test::count_from;
 using test::FakeRuntime;
+using test::joined;
 using test::must;
 using test::Outcome;
 using test::Recorder;
-
-TokenVector joined(TokenVector first, const TokenVector& second) {
-  first.insert(first.end(), second.begin(), second.end());
-  return first;
-}
 
 class BatcherTest : public test::BatcherJobs {
  protected:

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "kv/prefix_cache.h"
+#include "support/cache_requests.h"
 #include "support/fake_runtime.h"
 #include "support/must.h"
 #include "support/states.h"
@@ -24,10 +25,19 @@ namespace {
 namespace fs = std::filesystem;
 using test::FakeRuntime;
 using test::must;
+using test::run_of;
 
-TokenVector run_of(Token first, std::size_t count) {
-  TokenVector tokens(count, 1);
-  tokens[0] = first;
+// Ones, then twos from token 150 to 299.
+TokenVector two_halves(std::size_t count) {
+  TokenVector tokens = run_of(1, count);
+  std::fill(tokens.begin() + 150, tokens.begin() + 300, 2);
+  return tokens;
+}
+
+// The first half of `whole`, and something else behind it.
+TokenVector turned_off(const TokenVector& whole) {
+  TokenVector tokens(whole.begin(), whole.begin() + 150);
+  tokens.insert(tokens.end(), {5, 6, 7});
   return tokens;
 }
 
@@ -48,16 +58,7 @@ class PrefixCacheFiles : public testing::Test {
     cache_ = std::make_unique<PrefixCache>(*runtime_, folder_.get(), options,
                                            [this] { return now_ms_; });
   }
-  KvLookup ask(const TokenVector& tokens) {
-    PrefixLease lease = must(cache_->acquire({.tokens = tokens, .limit = tokens.size() - 1}));
-    const TokenSpan rest = TokenSpan(tokens).subspan(lease.lookup.matched);
-    EXPECT_TRUE(cache_->make_room(rest.size()));
-    const model::Step step{.sequence = lease.sequence.id(), .tokens = rest, .logits_rows = {}};
-    must(runtime_->evaluate({&step, 1}));
-    cache_->commit("", tokens, std::move(lease.sequence));
-    cache_->check_invariants();
-    return lease.lookup;
-  }
+  KvLookup ask(const TokenVector& tokens) { return test::ask(*cache_, *runtime_, tokens); }
   KvLookup ask_twice(const TokenVector& tokens) {
     ask(tokens);
     return ask(tokens);
@@ -207,14 +208,12 @@ TEST_F(PrefixCacheFiles, AClockThatJumpsChangesNoOrder) {
 
 // A prompt that shares the beginning of one that only a file has.
 TEST_F(PrefixCacheFiles, ThePartAboveASplitIsFoundAfterARestart) {
-  TokenVector whole = run_of(1, 300);
-  for (std::size_t i = 150; i < 300; ++i) whole[i] = 2;
+  const TokenVector whole = two_halves(300);
   open(2000);
   ask_twice(whole);
   cache_->finish_writing();
   open(2000);
-  TokenVector other(whole.begin(), whole.begin() + 150);
-  other.insert(other.end(), {5, 6, 7});
+  const TokenVector other = turned_off(whole);
   EXPECT_EQ(ask(other).restored, 150U);
   ask(other);
   cache_->finish_writing();
@@ -227,8 +226,7 @@ TEST_F(PrefixCacheFiles, ThePartAboveASplitIsFoundAfterARestart) {
 }
 
 TEST_F(PrefixCacheFiles, OnlyTheNeededPiecesOfAFileAreRead) {
-  TokenVector whole = run_of(1, 301);
-  for (std::size_t i = 150; i < 300; ++i) whole[i] = 2;
+  const TokenVector whole = two_halves(301);
   open(2000);
   ask_twice(whole);
   cache_->finish_writing();
@@ -241,8 +239,7 @@ TEST_F(PrefixCacheFiles, OnlyTheNeededPiecesOfAFileAreRead) {
     file.put('!');
   }
   open(2000);
-  TokenVector other(whole.begin(), whole.begin() + 150);
-  other.insert(other.end(), {5, 6, 7});
+  const TokenVector other = turned_off(whole);
   expect_right_cells(TokenVector(other.begin(), other.begin() + 151));
   EXPECT_EQ(cache_->counters().lost, 0U);
   EXPECT_EQ(ask(whole).miss, KvMiss::kLost) << "here the damage is met";
@@ -257,8 +254,7 @@ TEST_F(PrefixCacheFiles, ASplitInMemoryIsWrittenWhole) {
   open(400);
   ask_twice(whole);
   EXPECT_TRUE(cache_->make_room(400));
-  TokenVector other(whole.begin(), whole.begin() + 150);
-  other.insert(other.end(), {5, 6, 7});
+  const TokenVector other = turned_off(whole);
   EXPECT_EQ(ask(other).restored, 150U);
   ask(other);
   EXPECT_TRUE(cache_->make_room(400));

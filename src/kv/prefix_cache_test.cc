@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "support/cache_requests.h"
 #include "support/fake_runtime.h"
 #include "support/must.h"
 #include "support/seed.h"
@@ -26,12 +27,7 @@ namespace {
 
 using test::FakeRuntime;
 using test::must;
-
-TokenVector run_of(Token first, std::size_t count) {
-  TokenVector tokens(count, 1);
-  tokens[0] = first;
-  return tokens;
-}
+using test::run_of;
 
 class PrefixCacheTest : public testing::Test {
  protected:
@@ -46,18 +42,9 @@ class PrefixCacheTest : public testing::Test {
     cache_ = std::make_unique<PrefixCache>(*runtime_, folder_.get(), options,
                                            [this] { return now_ms_; });
   }
-  // As a request does: match, compute the rest, commit.
   KvLookup ask(const TokenVector& tokens, const CommitOptions& options = {},
                std::string_view tenant = "") {
-    PrefixLease lease =
-        must(cache_->acquire({.tenant = tenant, .tokens = tokens, .limit = tokens.size() - 1}));
-    const TokenSpan rest = TokenSpan(tokens).subspan(lease.lookup.matched);
-    EXPECT_TRUE(cache_->make_room(rest.size()));
-    const model::Step step{.sequence = lease.sequence.id(), .tokens = rest, .logits_rows = {}};
-    must(runtime_->evaluate({&step, 1}));
-    cache_->commit(tenant, tokens, std::move(lease.sequence), options);
-    cache_->check_invariants();
-    return lease.lookup;
+    return test::ask(*cache_, *runtime_, tokens, options, tenant);
   }
   KvLookup explain(const TokenVector& tokens, std::string_view tenant = "") {
     return cache_->explain({.tenant = tenant, .tokens = tokens, .limit = tokens.size() - 1});

@@ -16,6 +16,7 @@
 #include "store/state_file.h"
 #include "support/installed_models.h"
 #include "support/must.h"
+#include "support/states.h"
 #include "support/temp_dir.h"
 
 namespace incipit {
@@ -98,9 +99,8 @@ void seal_under(const TokenVector& tokens, const std::string& from, const std::s
                                           .tenant = facts.tenant,
                                           .tokens = {tokens.begin(), tokens.begin() + end}}));
   for (std::size_t piece = 0; piece < facts.pieces.size(); ++piece) {
-    must(draft.append({.end = facts.pieces[piece].end,
-                       .cells = std::make_shared<const std::vector<std::byte>>(
-                           must(store::read_state_piece(from, facts, piece)))}));
+    must(draft.append(test::piece_of(facts.pieces[piece].end,
+                                     must(store::read_state_piece(from, facts, piece)))));
   }
   must(draft.finish());
 }

@@ -32,6 +32,11 @@ inline Token best(std::span<const float> row) {
   return static_cast<Token>(std::ranges::max_element(row) - row.begin());
 }
 
+inline TokenVector joined(TokenVector first, const TokenVector& second) {
+  first.insert(first.end(), second.begin(), second.end());
+  return first;
+}
+
 inline TokenVector count_from(Token first, std::size_t count) {
   TokenVector tokens(count);
   for (std::size_t i = 0; i < count; ++i) tokens[i] = (first + static_cast<Token>(i)) % 60;
