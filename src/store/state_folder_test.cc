@@ -8,12 +8,14 @@
 
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <random>
 #include <thread>
 
 #include "incipit/kv.h"
 #include "support/must.h"
+#include "support/own_process.h"
 #include "support/seed.h"
 #include "support/states.h"
 #include "support/temp_dir.h"
@@ -75,19 +77,19 @@ TEST_F(StateFolderTest, KeepsStatesOverARestart) {
 }
 
 TEST_F(StateFolderTest, ASecondProcessIsRefusedByName) {
-  const auto folder = open();
-  const ::pid_t child = ::fork();
-  if (child == 0) {
+  constexpr const char* kTaken = "INCIPIT_TEST_TAKEN_FOLDER";
+  if (const char* taken = std::getenv(kTaken)) {
     const auto second =
-        StateFolder::open({.path = path_, .fingerprint = "f", .bytes_max = kPlenty});
-    const bool refused =
-        !second && second.error().code == ErrorCode::kUnavailable &&
-        second.error().message.find(std::to_string(::getppid())) != std::string::npos;
-    ::_exit(refused ? 0 : 1);
+        StateFolder::open({.path = taken, .fingerprint = "f", .bytes_max = kPlenty});
+    ASSERT_FALSE(second);
+    EXPECT_EQ(second.error().code, ErrorCode::kUnavailable);
+    EXPECT_NE(second.error().message.find(std::to_string(::getppid())), std::string::npos);
+    return;
   }
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  EXPECT_EQ(status, 0);
+  const auto folder = open();
+  test::OwnProcess second("StateFolderTest.ASecondProcessIsRefusedByName",
+                          {std::string(kTaken) + "=" + path_});
+  EXPECT_TRUE(second.passed());
 }
 
 TEST_F(StateFolderTest, AnotherModelsStatesAreNamedAndGoFirst) {
