@@ -329,6 +329,7 @@ Result<void> bench_writing(const BenchKvFlags& flags, const Surroundings& around
       const ScratchFolder folder;
       GeneratorOptions options;
       if (has_files) options.kv.folder = folder.path();
+      options.kv.second_sight = false;  // Requests at once share a prefix before it is seen twice.
       INCIPIT_TRY(const auto generator, engine.generator(options));
       BenchKv bench(flags, around, *generator);
       if (!bench.has_room_for_turns()) return {};
