@@ -309,7 +309,7 @@ void Batcher::finish(Task& task, std::optional<Error> error) {
   const bool is_sound = !error || error->code == ErrorCode::kCancelled;
   if (is_sound && length > 0) keep_passages(*gone);
   gone->paths.clear();
-  if (gone->job.writes_cache && is_sound && length > gone->report.lookup.matched) {
+  if (gone->may_commit() && is_sound && length > gone->report.lookup.matched) {
     gone->sequence.truncate(length);
     cache_.commit(gone->job.tenant, TokenSpan(gone->job.tokens).first(length),
                   std::move(gone->sequence), gone->job.commit);

@@ -171,6 +171,7 @@ class Batcher {
   // A hit that is computed again.
   struct Doubt {
     std::size_t end = 0;             // Tokens of it; 0: there is none.
+    std::string tenant{};            // Whose entry it was.
     std::vector<std::string> cells;  // Hashes of its cells, some at a time.
   };
   // A job with its place in the queue, or in the model.
@@ -194,6 +195,7 @@ class Batcher {
     static constexpr std::size_t kAll = ~std::size_t{0};
 
     [[nodiscard]] bool is_exact() const { return exact_end == kAll; }
+    [[nodiscard]] bool may_commit() const { return job.writes_cache && !lease.was_dropped(); }
     [[nodiscard]] std::size_t computed() const { return forgotten + sequence.length(); }
     [[nodiscard]] std::size_t left() const { return job.tokens.size() - computed(); }
     [[nodiscard]] bool is_answering() const {

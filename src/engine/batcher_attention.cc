@@ -50,7 +50,9 @@ bool Batcher::is_doubted(Task& task, std::size_t first_row, std::size_t rows) {
 
 void Batcher::compute_again(Task& task) {
   ++counters_.suspects;
-  task.doubt = {.end = task.unseen, .cells = cell_hashes(task, task.unseen)};
+  task.doubt = {.end = task.unseen,
+                .tenant = task.lease.tenant().value_or(task.job.tenant),
+                .cells = cell_hashes(task, task.unseen)};
   task.unseen = 0;
   task.lease = {};
   task.sequence.truncate(0);
@@ -68,7 +70,7 @@ void Batcher::settle_doubt(Task& task) {
   if (wrong == doubt.cells.end()) return;
   ++counters_.suspects_wrong;
   const auto first = static_cast<std::size_t>(wrong - doubt.cells.begin()) * kCellsHashed;
-  cache_.drop(task.job.tenant, TokenSpan(task.job.tokens).first(first + 1));
+  cache_.drop(doubt.tenant, TokenSpan(task.job.tokens).first(first + 1));
 }
 
 std::vector<std::string> Batcher::cell_hashes(const Task& task, std::size_t end) const {

@@ -219,6 +219,37 @@ TEST_F(BatcherAttention, WrongCellsInAFileAreDroppedThere) {
   EXPECT_TRUE(folder_->entries().empty());
 }
 
+// What every tenant may use lies under no tenant's name.
+TEST_F(BatcherAttention, WrongCellsOfAPublicOpeningAreDropped) {
+  open();
+  const TokenVector prefix = random_tokens(60);
+  cache_->publish(prefix);
+  cache_->commit("a", prefix, forged(prefix));
+  ASSERT_EQ(cache_->matched({.tenant = "b", .tokens = prefix, .limit = 60}), 60U);
+  const TokenVector prompt = joined(prefix, random_tokens(12));
+  answered(prompt, false);
+  EXPECT_EQ(batcher_->counters().suspects_wrong, 1U);
+  EXPECT_EQ(cache_->matched({.tenant = "b", .tokens = prefix, .limit = 60}), 0U);
+}
+
+// A second job stands on the same wrong cells and ends after they were found.
+TEST_F(BatcherAttention, WhoeverStillUsesDroppedCellsDoesNotBringThemBack) {
+  open();
+  const TokenVector prefix = random_tokens(60);
+  cache_->commit("", prefix, forged(prefix));
+  const TokenVector unseen(prefix.begin(), prefix.begin() + 60);
+  // Its only new token is one row, too few to be judged: it runs on, with a long answer.
+  const TokenVector user = joined(unseen, {kTokens + 50});
+  add_job({.tokens = user}, std::size_t{30});
+  batcher_->step();
+  const TokenVector prompt = joined(prefix, random_tokens(12));
+  answered(prompt);
+  ASSERT_EQ(batcher_->counters().suspects_wrong, 1U);
+  run();
+  answered(joined(user, random_tokens(12)));
+  EXPECT_EQ(batcher_->counters().suspects, 1U) << "it was met again";
+}
+
 // A second job forks from the first before that one has looked at what it stands on.
 TEST_F(BatcherAttention, DoubtGoesWithAFork) {
   open();

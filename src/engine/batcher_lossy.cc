@@ -75,7 +75,7 @@ Result<void> Batcher::slide(Task& task) {
 // The last moment at which the cells are those of their tokens. What is not of the prompt would be
 // copied by the slide for nobody.
 void Batcher::commit_prompt(const Task& task) {
-  if (!task.job.writes_cache) return;
+  if (!task.may_commit()) return;
   const std::size_t length = std::min(task.prompt_size, task.computed());
   auto fork = model::Sequence::fork(runtime_, task.sequence.id(), length);
   if (!fork) return;  // The cache does without.

@@ -79,7 +79,7 @@ bool Batcher::has_room_for(const Task& next) {
 bool Batcher::start(Task& task) {
   if (task.waits_for != 0) {
     const Task* other = running(task.waits_for);
-    if (other != nullptr && other->exact_end >= task.waits_until &&
+    if (other != nullptr && !other->lease.was_dropped() && other->exact_end >= task.waits_until &&
         other->computed() < task.waits_until)
       return false;
     task.waits_for = 0;
@@ -96,6 +96,7 @@ bool Batcher::start(Task& task) {
   for (const auto& other : running_) {
     if (shared == limit) break;
     if (other->job.tenant != task.job.tenant || !other->job.reads_cache) continue;
+    if (other->lease.was_dropped()) continue;
     const std::size_t agree = std::min(
         agreeing(TokenSpan(task.job.tokens).first(limit), other->job.tokens), other->exact_end);
     if (agree <= shared) continue;
@@ -110,6 +111,7 @@ bool Batcher::start(Task& task) {
     }
     if (auto fork = model::Sequence::fork(runtime_, best->sequence.id(), shared)) {
       task.sequence = std::move(*fork);
+      task.lease = best->lease.share();
       task.report.lookup = {.tokens = task.job.tokens.size(),
                             .matched = shared,
                             .first_missing = shared,

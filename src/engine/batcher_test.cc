@@ -97,6 +97,28 @@ TEST_F(BatcherTest, GeneratedTokensAreReused) {
   EXPECT_EQ(second.report->lookup.matched, 60U);
 }
 
+TEST_F(BatcherTest, WhatIsDroppedWhileItIsUsedDoesNotComeBack) {
+  open(4096);
+  const TokenVector prompt = count_from(0, 50);
+  add(prompt, 0);
+  run();
+  const Outcome& hit = add(joined(prompt, {1, 2}), 20);
+  batcher_->step();
+  const Outcome& shared = add(joined(prompt, {1, 3}), 30);
+  batcher_->step();
+  ASSERT_FALSE(hit.is_over);
+  EXPECT_EQ(cache_->drop("", prompt), 50U);
+  // It may not take the cells from those that still use them either.
+  const Outcome& after = add(joined(prompt, {1, 2, 5}), 1, {.writes_cache = false});
+  run();
+  EXPECT_EQ(hit.report->lookup.matched, 50U);
+  EXPECT_EQ(shared.report->shared, 51U);
+  EXPECT_EQ(after.report->lookup.matched, 0U);
+  expect_as_alone(hit, joined(prompt, {1, 2}), 20);
+  expect_as_alone(shared, joined(prompt, {1, 3}), 30);
+  EXPECT_EQ(cache_->matched({.tenant = "", .tokens = prompt, .limit = 50}), 0U);
+}
+
 TEST_F(BatcherTest, RightDraftsHalveThePasses) {
   const TokenVector prompt = joined(count_from(0, 60), count_from(0, 10));
   const TokenVector text = count_from(10, 40);

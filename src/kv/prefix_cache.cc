@@ -5,6 +5,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <ranges>
 #include <string_view>
 #include <utility>
 
@@ -97,7 +98,8 @@ void PrefixCache::hold(Node& node, const model::Sequence& sequence, PrefixLease&
     if (!again) return prune(node, KvMiss::kNoRoom);
     tree_.make_live(node, std::move(*again));
   }
-  lease.node_ = &node;
+  lease.node_ = node.weak_from_this();
+  lease.is_held_ = true;
   ++node.leases;
   touch(node);
 }
@@ -306,21 +308,17 @@ std::size_t PrefixCache::drop(std::string_view tenant, TokenSpan tokens) {
   settle_files();
   const Match match = tree_.match(tenant, tokens);
   if (match.node == nullptr || match.length < tokens.size()) return 0;
-  // Leaf by leaf: with the last child of a node goes what only led to it.
+  std::vector<std::weak_ptr<Node>> nodes;
+  if (match.node->parent != nullptr) nodes.push_back(match.node->weak_from_this());
+  RadixTree::visit_below(*match.node,
+                         [&nodes](Node& node) { nodes.push_back(node.weak_from_this()); });
   std::size_t forgotten = 0;
-  while (true) {
-    std::vector<Node*> leaves;
-    tree_.visit([&](Node& node) {
-      if (node.tenant != tenant || node.depth < tokens.size() || node.leases > 0) return;
-      const TokenVector path = RadixTree::path(node);
-      if (node.children.empty() && std::ranges::equal(tokens, TokenSpan(path).first(tokens.size())))
-        leaves.push_back(&node);
-    });
-    if (leaves.empty()) break;
-    for (Node* leaf : leaves) {
-      forgotten += leaf->edge.size();
-      forget(*leaf, KvMiss::kDropped);
-    }
+  for (const std::weak_ptr<Node>& it : nodes | std::views::reverse) {
+    const std::shared_ptr<Node> leaf = it.lock();
+    if (!leaf) continue;  // It only led to others, and went with the last of them.
+    forgotten += leaf->edge.size();
+    leaf->leases = 0;
+    forget(*leaf, KvMiss::kDropped);
   }
   // Whoever was told that it is gone does not meet it after a restart.
   if (folder_ != nullptr) folder_->wait();

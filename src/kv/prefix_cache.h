@@ -50,28 +50,46 @@ struct Wanted {
   std::size_t limit = 0;
 };
 
-// A cached prefix in use: its nodes stay, and `sequence` holds its cells whatever is evicted.
-// Move-only; must not outlive the cache.
+// A cached prefix in use: its nodes are not evicted, and `sequence` holds its cells even if it is
+// dropped. Move-only; must not outlive the cache.
 class PrefixLease {
  public:
   PrefixLease() = default;
   PrefixLease(PrefixLease&& other) noexcept { *this = std::move(other); }
   PrefixLease& operator=(PrefixLease&& other) noexcept {
     std::swap(node_, other.node_);
+    std::swap(is_held_, other.is_held_);
     std::swap(sequence, other.sequence);
     std::swap(lookup, other.lookup);
     return *this;
   }
   ~PrefixLease() {
-    if (node_ != nullptr) --node_->leases;
+    if (const auto node = node_.lock()) --node->leases;
   }
+
+  // Of the same prefix, for a sequence that the caller has.
+  [[nodiscard]] PrefixLease share() const {
+    PrefixLease other;
+    other.node_ = node_;
+    other.is_held_ = is_held_;
+    if (const auto node = node_.lock()) ++node->leases;
+    return other;
+  }
+  // Whose entry it is: the caller's, or everybody's. Nothing where there is none any more.
+  [[nodiscard]] std::optional<std::string> tenant() const {
+    const auto node = node_.lock();
+    return node ? std::optional(std::string(node->tenant)) : std::nullopt;
+  }
+  // Somebody dropped the prefix: its cells are not to be committed again.
+  [[nodiscard]] bool was_dropped() const { return is_held_ && node_.expired(); }
 
   model::Sequence sequence;  // Holds lookup.matched cells; the caller may take it over.
   KvLookup lookup;
 
  private:
   friend class PrefixCache;
-  Node* node_ = nullptr;
+  std::weak_ptr<Node> node_;
+  bool is_held_ = false;
 };
 
 struct CommitOptions {
@@ -111,7 +129,8 @@ class PrefixCache {
   // What acquire() would match, and why not more. Changes nothing.
   [[nodiscard]] KvLookup explain(const Wanted& wanted);
 
-  // Removes every entry that begins with `tokens`, on every level, except for what is in use.
+  // Removes every entry that begins with `tokens`, on every level, also if it is in use: whoever
+  // leases it keeps the cells and must not commit them (was_dropped()).
   // Returns how many tokens were forgotten.
   std::size_t drop(std::string_view tenant, TokenSpan tokens);
 

@@ -144,7 +144,7 @@ void PrefixCache::keep_deadlines() {
   }
 }
 
-// Requires a leaf that nobody uses.
+// Requires a leaf without leases.
 void PrefixCache::forget(Node& node, KvMiss reason) {
   if (folder_ != nullptr && node.saved) folder_->erase(node.saved->file);
   unshelve(node);

@@ -191,8 +191,45 @@ TEST_F(PrefixCacheTest, ALeasedPrefixIsNotEvicted) {
   const PrefixLease lease = must(cache_->acquire({.tenant = "", .tokens = prompt, .limit = 50}));
   EXPECT_FALSE(cache_->make_room(100));
   EXPECT_EQ(explain(prompt).matched, 50U);
-  EXPECT_EQ(cache_->drop("", {}), 0U);
   EXPECT_EQ(lease.sequence.length(), 50U);
+}
+
+TEST_F(PrefixCacheTest, ALeasedPrefixCanBeDropped) {
+  open(200);
+  ask(run_of(1, 50));
+  const TokenVector prompt = run_of(1, 51);
+  const auto acquire = [&](std::size_t limit) {
+    return must(cache_->acquire({.tenant = "", .tokens = prompt, .limit = limit}));
+  };
+  const PrefixLease longer = acquire(50);
+  const PrefixLease shorter = acquire(20);
+  const PrefixLease shared = longer.share();
+  EXPECT_EQ(cache_->drop("", TokenSpan(prompt).first(30)), 30U);
+  cache_->check_invariants();
+  EXPECT_EQ(explain(prompt).matched, 20U);
+  EXPECT_EQ(explain(prompt).miss, KvMiss::kDropped);
+  EXPECT_TRUE(longer.was_dropped());
+  EXPECT_TRUE(shared.was_dropped());
+  EXPECT_FALSE(shorter.was_dropped());
+  EXPECT_FALSE(PrefixLease().was_dropped());
+  EXPECT_EQ(longer.sequence.length(), 50U) << "whoever uses it keeps its cells";
+  EXPECT_EQ(longer.tenant(), std::nullopt);
+  EXPECT_EQ(shorter.tenant(), "");
+}
+
+TEST_F(PrefixCacheTest, ASharedLeaseHoldsThePrefixAsLongAsTheFirst) {
+  open(100);
+  ask(run_of(1, 50));
+  PrefixLease shared;
+  {
+    const TokenVector prompt = run_of(1, 51);
+    const PrefixLease first = must(cache_->acquire({.tokens = prompt, .limit = 50}));
+    shared = first.share();
+  }
+  EXPECT_FALSE(cache_->make_room(100));
+  EXPECT_EQ(explain(run_of(1, 51)).matched, 50U);
+  shared = {};
+  EXPECT_TRUE(cache_->make_room(100));
 }
 
 // How many files stand on cells that no file has: they are of no use after a restart.

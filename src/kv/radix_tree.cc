@@ -10,21 +10,6 @@
 namespace incipit::kv {
 namespace {
 
-void visit_below(Node& node, const std::function<void(Node&)>& visit) {
-  // Not recursive: a path may have as many nodes as tokens.
-  std::vector<Node*> open;
-  const auto open_children = [&open](Node& parent) {
-    for (const auto& child : parent.children | std::views::values) open.push_back(child.get());
-  };
-  open_children(node);
-  while (!open.empty()) {
-    Node& next = *open.back();
-    open.pop_back();
-    visit(next);
-    open_children(next);
-  }
-}
-
 std::size_t agreeing(TokenSpan a, TokenSpan b) {
   const auto [end, unused] = std::ranges::mismatch(a, b);
   return static_cast<std::size_t>(end - a.begin());
@@ -35,7 +20,7 @@ std::size_t agreeing(TokenSpan a, TokenSpan b) {
 Node& RadixTree::root(std::string_view tenant) {
   const auto found = roots_.find(tenant);
   if (found != roots_.end()) return *found->second;
-  const auto [added, unused] = roots_.emplace(std::string(tenant), std::make_unique<Node>());
+  const auto [added, unused] = roots_.emplace(std::string(tenant), std::make_shared<Node>());
   added->second->tenant = added->first;
   return *added->second;
 }
@@ -62,7 +47,7 @@ Match RadixTree::match(std::string_view tenant, TokenSpan tokens) {
 
 // Cuts `node` into an upper part of `length` tokens, which is returned, and itself.
 Node& RadixTree::split(Node& node, std::size_t length) {
-  auto upper = std::make_unique<Node>();
+  auto upper = std::make_shared<Node>();
   upper->parent = node.parent;
   upper->edge.assign(node.edge.begin(), node.edge.begin() + static_cast<std::ptrdiff_t>(length));
   upper->depth = node.begin() + length;
@@ -88,7 +73,7 @@ Node& RadixTree::insert(std::string_view tenant, TokenSpan tokens) {
   Node* node = match.node;
   if (match.length < node->depth) node = &split(*node, match.length - node->begin());
   if (match.length == tokens.size()) return *node;
-  auto leaf = std::make_unique<Node>();
+  auto leaf = std::make_shared<Node>();
   leaf->parent = node;
   leaf->edge.assign(tokens.begin() + static_cast<std::ptrdiff_t>(match.length), tokens.end());
   leaf->depth = tokens.size();
@@ -167,6 +152,21 @@ std::vector<std::string> RadixTree::tenants() const {
 
 void RadixTree::visit(const std::function<void(Node&)>& visit) {
   for (const auto& root : roots_ | std::views::values) visit_below(*root, visit);
+}
+
+void RadixTree::visit_below(Node& node, const std::function<void(Node&)>& visit) {
+  // Not recursive: a path may have as many nodes as tokens.
+  std::vector<Node*> open;
+  const auto open_children = [&open](Node& parent) {
+    for (const auto& child : parent.children | std::views::values) open.push_back(child.get());
+  };
+  open_children(node);
+  while (!open.empty()) {
+    Node& next = *open.back();
+    open.pop_back();
+    visit(next);
+    open_children(next);
+  }
 }
 
 void RadixTree::check_invariants() const {

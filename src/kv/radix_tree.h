@@ -74,11 +74,11 @@ class SavedCells {
   std::size_t& bytes_in_use_;
 };
 
-struct Node {
+struct Node : std::enable_shared_from_this<Node> {
   Node* parent = nullptr;  // Null for a root.
   TokenVector edge;
-  std::size_t depth = 0;  // Tokens from the root to the end of the edge.
-  std::map<Token, std::unique_ptr<Node>> children;
+  std::size_t depth = 0;                            // Tokens from the root to the end of the edge.
+  std::map<Token, std::shared_ptr<Node>> children;  // Leases watch them.
 
   bool is_live = false;
   std::size_t live_children = 0;
@@ -133,6 +133,8 @@ class RadixTree {
 
   // Calls visit on every node but the roots, parents first.
   void visit(const std::function<void(Node&)>& visit);
+  // Likewise on every node below one.
+  static void visit_below(Node& node, const std::function<void(Node&)>& visit);
   [[nodiscard]] std::size_t live_cells(std::string_view tenant) const {
     const auto found = roots_.find(tenant);
     return found == roots_.end() ? 0 : found->second->live_cells;
@@ -154,7 +156,7 @@ class RadixTree {
     if (on_owner_changed) on_owner_changed(node);
   }
 
-  std::map<std::string, std::unique_ptr<Node>, std::less<>> roots_;
+  std::map<std::string, std::shared_ptr<Node>, std::less<>> roots_;
   std::size_t node_count_ = 0;
 };
 
