@@ -16,26 +16,12 @@ import pathlib
 import shutil
 import subprocess
 import sys
-import tempfile
 
 import cuda_stand_ins
+import llama_server_peer
 import places
 
 HERE = pathlib.Path(__file__).resolve().parent
-# Runs a tile instruction after asking the kernel for it, as a program that uses AMX would.
-TILE_PROBE = """
-#include <sys/syscall.h>
-#include <unistd.h>
-int main(void) {
-  const long request_permission = 0x1023, tile_data = 18;
-  if (syscall(SYS_arch_prctl, request_permission, tile_data) != 0) return 1;
-  unsigned char config[64] = {1};
-  config[16] = 64;
-  config[48] = 16;
-  __asm__ volatile("ldtilecfg %0\\n\\ttilezero %%tmm0\\n\\ttilerelease" : : "m"(config));
-  return 0;
-}
-"""
 
 
 def run(peer, *command):
@@ -68,35 +54,38 @@ def set_up_transformers(_options):
     run("transformers", python, "-c", "import torch, transformers; torch.ones(2) + 1")
 
 
-def tiles_trap():
-    """Whether the CPU announces tile instructions and stops on them, as some virtual ones do."""
-    if "amx_tile" not in pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8"):
-        return False
-    with tempfile.TemporaryDirectory() as scratch:
-        program = pathlib.Path(scratch, "probe")
-        compiled = subprocess.run(["cc", "-x", "c", "-", "-mamx-tile", "-o", program],
-                                  input=TILE_PROBE, text=True, capture_output=True, check=False)
-        return compiled.returncode != 0 or subprocess.run([program], check=False).returncode != 0
-
-
 def set_up_llama_server(options):
     if not (options.llama_source / "CMakeLists.txt").exists():
         raise RuntimeError(f"no llama.cpp checkout at {options.llama_source}: run ./dev demo first "
                            "or name one with --llama-source")
+    try:
+        build_llama_server(options, "")
+    except RuntimeError as error:
+        if "amx_tile" not in pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8"):
+            raise
+        # Some virtual CPUs announce AMX and stop whoever uses it; on others only llama-server dies.
+        print(f"llama-server: {error}; once more without AMX", flush=True)
+        build_llama_server(options, "-mno-amx-tile -mno-amx-int8 -mno-amx-bf16")
+
+
+def build_llama_server(options, flags):
+    """Builds the server and its tool, makes its model file, and starts it once."""
     build = places.llama_build()
     switches = [f"-D{name}=OFF" for name in (
         "BUILD_SHARED_LIBS", "LLAMA_OPENSSL", "LLAMA_BUILD_UI", "LLAMA_USE_PREBUILT_UI",
         "LLAMA_BUILD_TESTS", "LLAMA_BUILD_EXAMPLES", "LLAMA_BUILD_APP")]
-    if tiles_trap():
-        flags = "-mno-amx-tile -mno-amx-int8 -mno-amx-bf16"
-        switches += [f"-DCMAKE_{language}_FLAGS={flags}" for language in ("C", "CXX")]
+    switches += [f"-DCMAKE_{language}_FLAGS={flags}" for language in ("C", "CXX")]
     if shutil.which("ccache"):
         switches += [f"-DCMAKE_{language}_COMPILER_LAUNCHER=ccache" for language in ("C", "CXX")]
-    run("llama-server", "cmake", "-S", options.llama_source, "-B", build, "-G", "Ninja",
+    run("llama-server", "cmake", "--fresh", "-S", options.llama_source, "-B", build, "-G", "Ninja",
         "-DCMAKE_BUILD_TYPE=Release", "-DGGML_NATIVE=ON", *switches)
     run("llama-server", "cmake", "--build", build, f"-j{options.jobs}", "--target",
         "llama-server", "llama-quantize")
     quantise("llama-server")
+    trial = argparse.Namespace(server=build / "bin" / "llama-server",
+                               model=places.model_of("llama-server"), threads=options.jobs)
+    with llama_server_peer.server(trial):
+        pass
 
 
 def quantise(peer):

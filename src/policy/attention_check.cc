@@ -138,7 +138,8 @@ double threshold_for(std::vector<double> right, double false_alarms) {
   INCIPIT_CHECK(!right.empty(), "nothing to fit to");
   std::ranges::sort(right);
   const auto below = static_cast<std::size_t>(false_alarms * static_cast<double>(right.size()));
-  return right[std::min(below, right.size() - 1)];
+  constexpr double kSteps = 1e4;  // People copy it.
+  return std::floor(right[std::min(below, right.size() - 1)] * kSteps) / kSteps;
 }
 
 std::string wrong_with(const AttentionCheck& check, std::size_t layers, std::size_t heads) {

@@ -51,7 +51,8 @@ struct FitSamples {
 // The mean of the named heads.
 [[nodiscard]] double mean_of(const HeadValues& values, std::span<const std::size_t> heads);
 
-// The largest threshold below which at most `false_alarms` of the right prefixes fall.
+// The largest threshold, of four decimals, below which at most `false_alarms` of the right prefixes
+// fall.
 [[nodiscard]] double threshold_for(std::vector<double> right, double false_alarms);
 
 // What is wrong with a check for a model of so many layers and heads; empty where nothing is.

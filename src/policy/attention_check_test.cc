@@ -73,6 +73,11 @@ TEST(AttentionFit, TheThresholdKeepsFalseAlarmsToTheirShare) {
   }
 }
 
+TEST(AttentionCheckText, HasAThresholdThatCanBeCopied) {
+  const double threshold = threshold_for({0.123456789, 0.2}, 0);
+  EXPECT_EQ(to_string({.heads = {{2, 4}}, .threshold = threshold}), "2.4:0.1234");
+}
+
 TEST(AttentionCheckText, ComesBackAsItWas) {
   const AttentionCheck check{.heads = {{2, 4}, {11, 0}}, .threshold = 0.1834};
   EXPECT_EQ(to_string(check), "2.4,11.0:0.1834");
