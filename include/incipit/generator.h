@@ -177,7 +177,8 @@ class Generator {
   virtual Result<KvLookup> explain(const PromptRequest& request) = 0;
   virtual std::vector<KvEntry> entries() = 0;
   // Removes every entry of the tenant that begins with `tokens`, on every level. A request that
-  // stands on one ends as it began, and nobody takes its cells. Returns the tokens forgotten.
+  // stands on one ends as it began, and nobody takes its cells. Without `tokens` also the tenant's
+  // passages. Returns the tokens forgotten.
   virtual std::size_t drop(std::string_view tenant, TokenSpan tokens) = 0;
   // Writes the cells of a prompt to one file that restore() takes, here or on another machine of
   // the same kind; computes what is not cached.

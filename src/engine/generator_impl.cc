@@ -229,6 +229,7 @@ std::size_t GeneratorImpl::drop(std::string_view tenant, TokenSpan tokens) {
   std::size_t forgotten = 0;
   scheduler_.inspect([&](kv::PrefixCache& cache, const BatcherCounters&) {
     forgotten = cache.drop(tenant, tokens);
+    if (tokens.empty()) served_->fragments().drop(tenant);
   });
   return forgotten;
 }

@@ -26,6 +26,8 @@ class ServedModel {
 
   [[nodiscard]] LoadedModel& loaded() { return loaded_; }
   [[nodiscard]] Scheduler& scheduler() { return scheduler_; }
+  // For the model's thread.
+  [[nodiscard]] kv::FragmentCache& fragments() { return fragments_; }
   // All but who receives notices.
   [[nodiscard]] bool has(const GeneratorOptions& options) const;
 

@@ -34,13 +34,22 @@ void FragmentCache::insert(const FragmentKey& key, std::vector<std::byte> cells)
   if (cells.size() > bytes_max_ || contains(key)) return;
   while (bytes_ + cells.size() > bytes_max_) remove(std::prev(entries_.end()));
   bytes_ += cells.size();
-  entries_.push_front({.id = id_of(key), .cells = std::move(cells)});
+  entries_.push_front(
+      {.id = id_of(key), .tenant = std::string(key.tenant), .cells = std::move(cells)});
   by_id_[entries_.front().id] = entries_.begin();
 }
 
 void FragmentCache::erase(const FragmentKey& key) {
   const auto found = by_id_.find(id_of(key));
   if (found != by_id_.end()) remove(found->second);
+}
+
+void FragmentCache::drop(std::string_view tenant) {
+  for (auto entry = entries_.begin(); entry != entries_.end();) {
+    const auto next = std::next(entry);
+    if (entry->tenant == tenant) remove(entry);
+    entry = next;
+  }
 }
 
 void FragmentCache::remove(Entries::iterator entry) {

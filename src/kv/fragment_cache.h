@@ -36,6 +36,8 @@ class FragmentCache {
   // Cells that are there already, or larger than the whole cache, are not taken.
   void insert(const FragmentKey& key, std::vector<std::byte> cells);
   void erase(const FragmentKey& key);
+  // All of a tenant.
+  void drop(std::string_view tenant);
 
   [[nodiscard]] std::size_t bytes() const { return bytes_; }
   [[nodiscard]] std::size_t size() const { return entries_.size(); }
@@ -44,6 +46,7 @@ class FragmentCache {
  private:
   struct Entry {
     std::string id;
+    std::string tenant;
     std::vector<std::byte> cells;
   };
   using Entries = std::list<Entry>;

@@ -42,6 +42,20 @@ TEST(FragmentCache, TheLeastRecentlyUsedGoesFirst) {
   EXPECT_TRUE(cache.contains({.tokens = kThree}));
 }
 
+TEST(FragmentCache, ForgetsATenant) {
+  FragmentCache cache(100);
+  for (const char* tenant : {"a", "b"}) {
+    cache.insert({.tenant = tenant, .tokens = kOne}, cells(10, 1));
+    cache.insert({.tenant = tenant, .tokens = kTwo}, cells(10, 2));
+  }
+  cache.drop("a");
+  EXPECT_FALSE(cache.contains({.tenant = "a", .tokens = kOne}));
+  EXPECT_FALSE(cache.contains({.tenant = "a", .tokens = kTwo}));
+  EXPECT_TRUE(cache.contains({.tenant = "b", .tokens = kOne}));
+  EXPECT_TRUE(cache.contains({.tenant = "b", .tokens = kTwo}));
+  EXPECT_EQ(cache.bytes(), 20U);
+}
+
 TEST(FragmentCache, NeverHoldsMoreThanItMay) {
   FragmentCache cache(100);
   cache.insert({.tokens = kOne}, cells(60, 1));

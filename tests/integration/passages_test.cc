@@ -87,6 +87,14 @@ TEST_F(PassagesOnModel, ScoresOfContinuationsAreMarkedToo) {
   EXPECT_GT(moved.log_probabilities[0], moved.log_probabilities[1]);
 }
 
+TEST_F(PassagesOnModel, ATenantThatIsForgottenHasNone) {
+  must(generator_->generate(request(false)));
+  generator_->drop("other", {});
+  EXPECT_TRUE(must(generator_->generate(request(true))).lossy);
+  generator_->drop("", {});
+  EXPECT_FALSE(must(generator_->generate(request(true))).lossy);
+}
+
 TEST_F(PassagesOnModel, RangesGoWithTokens) {
   GenerateRequest wrong = request(false);
   wrong.tokens.clear();
