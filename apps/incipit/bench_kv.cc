@@ -272,7 +272,7 @@ class BenchKv {
         a.tokens == b.tokens && std::ranges::equal(a.logprobs[0].top, b.logprobs[0].top, same);
     if (equal || !generator_.exact()) return;
     ++different_;
-    print("DIFFERENT: a cached answer is not the computed one\n");
+    std::fputs("DIFFERENT: a cached answer is not the computed one\n", around_.out);
   }
 
   Result<double> crowd_ms(const TokenVector& prefix) {

@@ -231,7 +231,7 @@ Result<std::vector<SharePoint>> time_shares(Engine& engine, const Task& task,
   Task grown = task;
   grown.examples.clear();
   std::size_t rules = 0;
-  for (const std::size_t wanted : {50, 100, 200, 400, 800, 1400, 2000}) {
+  for (const std::size_t wanted : {50U, 100U, 200U, 400U, 800U, 1400U, 2000U}) {
     INCIPIT_TRY(const auto classifier, grow(engine, grown, rules, wanted));
     const std::size_t prefix = classifier->report().prefix_tokens;
     // A task with long instructions of its own has no short prefixes to show.

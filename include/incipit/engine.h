@@ -141,7 +141,7 @@ class Engine {
   // kept in the cache directory. Errors: kUnavailable for a missing or unsupported model,
   // kCorruption for a damaged one; kInvalidArgument for options; kResourceExhausted if the KV cells
   // do not fit (the message says how many would).
-  static Result<std::unique_ptr<Engine>> open(EngineOptions options);
+  static Result<std::unique_ptr<Engine>> open(const EngineOptions& options);
   virtual ~Engine() = default;
 
   // Checks the task, renders its prefix and computes it. The engine must outlive the classifier.

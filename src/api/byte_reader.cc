@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/byte_reader.h"
 
-#include <algorithm>
 #include <cstring>
 #include <span>
 

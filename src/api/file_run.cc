@@ -5,7 +5,6 @@
 
 #include <chrono>
 #include <filesystem>
-#include <system_error>
 #include <utility>
 
 #include "api/job_facts.h"

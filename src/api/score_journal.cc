@@ -2,8 +2,6 @@
 #include "api/score_journal.h"
 
 #include <algorithm>
-#include <array>
-#include <cstring>
 #include <span>
 #include <type_traits>
 
@@ -45,6 +43,13 @@ void put(std::string& out, const std::vector<double>& values) {
   for (const double value : values) put(out, value);
 }
 
+std::unexpected<Error> another_run(const std::string& path, const std::string& name,
+                                   const std::string& stored, const std::string& value) {
+  return failure(ErrorCode::kInvalidArgument, path + " was written with another " + name + " (" +
+                                                  stored + ", now " + value +
+                                                  "); run without --resume to start over");
+}
+
 // Takes values off the front of `bytes_`; sound() is false once one was missing.
 class Taker {
  public:
@@ -58,7 +63,7 @@ class Taker {
       bytes_ = {};
       return value;
     }
-    std::memcpy(&value, bytes_.data(), sizeof(T));
+    bytes_.copy(reinterpret_cast<char*>(&value), sizeof(T));
     bytes_.remove_prefix(sizeof(T));
     return value;
   }
@@ -173,10 +178,7 @@ Result<ScoreJournal> ScoreJournal::resume(File file, const JournalFacts& facts) 
   for (const auto& [name, value] : facts) {
     const std::string stored_name = taker.take_text();
     const std::string stored = taker.take_text();
-    if (stored_name == name && stored == value) continue;
-    return failure(ErrorCode::kInvalidArgument, path + " was written with another " + name + " (" +
-                                                    stored + ", now " + value +
-                                                    "); run without --resume to start over");
+    if (stored_name != name || stored != value) return another_run(path, name, stored, value);
   }
   journal.rows_begin_ = journal.next_ = journal.place_ =
       kMagic.size() + kFrameHead + payload.size();

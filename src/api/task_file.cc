@@ -45,7 +45,8 @@ class TaskReader {
     while (true) {
       INCIPIT_TRY(const bool more, json_.next_member(key));
       if (!more) return {};
-      const std::string member = path.empty() ? key : path + "." + key;
+      std::string member = path.empty() ? "" : path + ".";
+      member += key;
       if (!is_valid_utf8(key)) return json_.fail("this key is not valid UTF-8");
       if (!keys.insert(key).second) return json_.fail(member + ": this key occurs twice");
       mark(member);

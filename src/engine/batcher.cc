@@ -22,7 +22,7 @@ Error cancelled() { return {ErrorCode::kCancelled, "the caller gave up"}; }
 
 }  // namespace
 
-Batcher::Batcher(model::Runtime& runtime, kv::PrefixCache& cache, BatcherLimits limits,
+Batcher::Batcher(model::Runtime& runtime, kv::PrefixCache& cache, const BatcherLimits& limits,
                  kv::FragmentCache* fragments)
     : runtime_(runtime),
       cache_(cache),
@@ -275,7 +275,7 @@ std::optional<Token> Batcher::read(Task& task, const model::Logits& logits, std:
   if (next && *next && !is_full) {
     task.job.tokens.push_back(**next);
     ++task.report.appended;
-    return **next;
+    return *next;
   }
   if (next && !*next) branch_off(task, decode::kPrompt, nullptr);
   if (task.paths.empty()) finish(task, next ? std::nullopt : std::optional(next.error()));

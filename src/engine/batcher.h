@@ -145,7 +145,7 @@ class Batcher {
   using JobId = std::uint64_t;
 
   // Runtime and caches must outlive the batcher. Without `fragments` passages are computed.
-  Batcher(model::Runtime& runtime, kv::PrefixCache& cache, BatcherLimits limits,
+  Batcher(model::Runtime& runtime, kv::PrefixCache& cache, const BatcherLimits& limits,
           kv::FragmentCache* fragments = nullptr);
   ~Batcher();
   Batcher(const Batcher&) = delete;

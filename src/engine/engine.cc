@@ -50,7 +50,7 @@ class EngineImpl final : public Engine {
 
 }  // namespace
 
-Result<std::unique_ptr<Engine>> Engine::open(EngineOptions options) {
+Result<std::unique_ptr<Engine>> Engine::open(const EngineOptions& options) {
   INCIPIT_TRY(auto loaded, engine::load_model(options));
   return std::make_unique<EngineImpl>(std::move(loaded));
 }

@@ -44,7 +44,7 @@ class CountedReader final : public RowReader {
 
 }  // namespace
 
-Scheduler::Scheduler(model::Runtime& runtime, kv::PrefixCache& cache, BatcherLimits limits,
+Scheduler::Scheduler(model::Runtime& runtime, kv::PrefixCache& cache, const BatcherLimits& limits,
                      std::size_t queue_max, kv::FragmentCache* fragments)
     : cache_(cache),
       queue_max_(queue_max),

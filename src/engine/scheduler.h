@@ -25,7 +25,7 @@ namespace incipit::engine {
 class Scheduler {
  public:
   // Runtime and caches must outlive the scheduler, and belong to it as long as it lives.
-  Scheduler(model::Runtime& runtime, kv::PrefixCache& cache, BatcherLimits limits,
+  Scheduler(model::Runtime& runtime, kv::PrefixCache& cache, const BatcherLimits& limits,
             std::size_t queue_max, kv::FragmentCache* fragments = nullptr);
   // Cancels what is running.
   ~Scheduler();

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/cell_state.h"
 
-#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <string>

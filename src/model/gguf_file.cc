@@ -7,7 +7,6 @@
 #include <bit>
 #include <cstring>
 #include <limits>
-#include <set>
 #include <utility>
 
 #include "base/counted.h"

@@ -145,7 +145,7 @@ class Builder {
   }
 
   Value linear(const Value& x, const std::string& name) const {
-    const Value y = make<op::MatMul>(x, matrix(name + ".weight"), false, true);
+    Value y = make<op::MatMul>(x, matrix(name + ".weight"), false, true);
     if (weights_.vector(name + ".bias").empty()) return y;
     return make<op::Add>(y, vector(name + ".bias"));
   }

@@ -106,7 +106,7 @@ Result<void> OpenVinoMachine::allocate(const MachineOptions& options) {
   for (const auto& input : parts_->compiled.inputs()) {
     const std::string name = input.get_any_name();
     if (name.find("_cache.") == std::string::npos) continue;
-    const auto shape = input.get_partial_shape();
+    const auto& shape = input.get_partial_shape();
     const auto heads = static_cast<std::size_t>(shape[1].get_length());
     const auto rows = static_cast<std::size_t>(shape[2].get_length());
     const std::size_t row_bytes =

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policy/label_paths.h"
 
-#include <algorithm>
 #include <map>
 
 namespace incipit::policy {

@@ -86,7 +86,7 @@ Fault check_examples(const Task& task) {
 
 bool is_date(std::string_view text) {
   if (text.size() != 10 || text[4] != '-' || text[7] != '-') return false;
-  for (const std::size_t i : {0, 1, 2, 3, 5, 6, 8, 9}) {
+  for (const std::size_t i : {0U, 1U, 2U, 3U, 5U, 6U, 8U, 9U}) {
     if (std::isdigit(static_cast<unsigned char>(text[i])) == 0) return false;
   }
   const int month = (text[5] - '0') * 10 + (text[6] - '0');
