@@ -142,6 +142,10 @@ Result<void> OpenVinoMachine::allocate(const MachineOptions& options) {
                        " MiB for KV cells; ask for fewer (--ctx-size)");
   }
   memory_ = static_cast<std::byte*>(mapping);
+  // Attention walks through all cells of a prefix, and a new block lies on a page of its own in
+  // each plane: with small pages, up to a tenth of a hit's time was faults and misses. Without
+  // large pages it works the same.
+  ::madvise(memory_, memory_bytes_, MADV_HUGEPAGE);
   std::byte* next = memory_;
   for (std::size_t i = 0; i < planes_.size(); ++i) {
     planes_[i].memory = next;
